@@ -133,19 +133,19 @@ def test_the_referees_table_shows_only_what_a_second_script_confirms(monkeypatch
             "status": status,
             "why": why,
             "expected": "0",
-            "came": "a|b",
+            "got": "a|b",
             "text": "",
         }
         return {"method": name, "properties": [row], "claims": [], "of": "logit", "badge": "x: 1/1", "seconds": 1.0}
 
     one = {"library": "one", "versions": {"one": "1.2"}, "methods": [method("a", "holds"), method("b", "fails")]}
-    other = {"library": "other", "versions": {}, "methods": [method("c", "not offered", "no pairs")]}
+    other = {"library": "other", "versions": {}, "methods": [method("c", "not supported", "no pairs")]}
     assert list(table.failures([one, other])) == [("one", "dummy")]
     page = table.page([one, other], {("one", "dummy"): "it showed"})
     assert "| property | one 1.2 | other |" in page
     assert "| `dummy` | [✗](#one-dummy) | – |" in page
-    assert "`benchmarks/referee/confirm/one_dummy.py` shows it without troth: it showed." in page
-    assert r"came: a\|b" in page
+    assert "without troth: `benchmarks/referee/confirm/one_dummy.py` prints: it showed" in page
+    assert r"got: a\|b" in page
     assert "- other: `dummy` (c): no pairs" in page
     assert "| `dummy` | ? | – |" in table.page([one, other], {("one", "dummy"): None})
 
