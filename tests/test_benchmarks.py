@@ -159,3 +159,37 @@ def test_every_confirmation_of_the_referee_is_named(monkeypatch):
     assert set(KNOWN) <= scripts
     assert all(name in KNOWN or name.startswith(LIBRARIES) for name in scripts)
     assert {f"{library}_{name}" for library, name in ISSUES} <= scripts
+
+
+def test_the_summary_for_users_is_that_of_the_table():
+    import page
+    import summary
+
+    text = summary.PAGE.read_text(encoding="utf-8")
+    rows = summary.measured(text)
+    assert summary.summary(rows) in text, "run python benchmarks/summary.py"
+    readme = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
+    (line,) = [line for line in readme.splitlines() if "time of the same explanation" in line]
+    spans = {name: summary.span(own).removesuffix(" times") for name, own in summary.by_library(rows).items()}
+    shown = [cell.strip() for cell in line.strip("|").split("|")][1:]
+    assert shown == ["1", spans["Captum"], "not comparable", spans["Interpreto"], spans["SHAP"], spans["ferret"]]
+    slower = page.MARKS[0] + "\n| `lime` | a | 24 | 1.0 | 5 | 1.1 | shap | 1.0 | 4 | 0.91 | | same |\n" + page.MARKS[1]
+    assert "**Slower**: `lime` against SHAP." in summary.summary([*summary.measured(slower), *rows])
+
+
+def test_what_the_readme_says_of_the_referee_is_in_its_table():
+    readme = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
+    (line,) = [line for line in readme.splitlines() if "known-answer checks" in line]
+    referee = (FOLDER.parent / "docs" / "reference" / "referee.md").read_text(encoding="utf-8").splitlines()
+    table = [[cell.strip() for cell in row.strip("|").split("|")] for row in referee if row.startswith("| `")]
+    (head,) = [row for row in referee if row.startswith("| property |")]
+    libraries = [cell.split()[0] for cell in head.strip("|").split("|")]
+    table = [row for row in table if len(row) == len(libraries)]
+    failed = {name: sum(row[place].startswith("[✗]") for row in table) for place, name in enumerate(libraries)}
+    shown = [cell.strip() for cell in line.strip("|").split("|")][2:]
+    assert f"of {len(table)}" in line
+    assert shown == [
+        str(failed["captum"]),
+        "not judged",
+        *(str(failed[name]) for name in ("interpreto", "shap", "ferret")),
+    ]

@@ -58,3 +58,11 @@ def test_the_maskings_and_catalog_pages_are_up_to_date():
     assert written == document.maskings_page(), "run python scripts/docs/document.py"
     written = (ROOT / "docs" / "reference" / "catalog.md").read_text(encoding="utf-8")
     assert written == document.catalog_page(), "run python scripts/docs/document.py"
+
+
+def test_the_glossary_explains_terms_as_the_report_does():
+    from troth.report.run_page import _GLOSSARY
+
+    page = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
+    missing = {term: text for term, text in _GLOSSARY.items() if f"| {term} | {text} |" not in page}
+    assert not missing, "docs/reference/glossary.md says something else"

@@ -1,6 +1,8 @@
 """Every example that people paste runs where what it needs is installed, and sees what decides."""
 
+import copy
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import fakes
 import troth
 
 ROOT = Path(__file__).parents[1]
@@ -16,13 +19,50 @@ NEEDS = {
     "sklearn_pipeline": ("sklearn", []), "spacy_classifier": ("spacy", []), "onnx_session": ("onnxruntime", []),
     "sentence_transformers_head": ("sentence_transformers", [str(EMBEDDED)]),
 }  # fmt: skip
+SHOWN = {  # those that need nothing else, and what they print
+    "explain_one_text": ("'wonderful': 2.98", "without its top fifth: 98% -> "),
+    "choose_a_method": ("| leave_one_out | ", "| random | "),
+    "trust_a_number": ("in distribution",),
+    "own_method": ("longest", "leave_one_out beats longest"),
+    "own_data": ("positive {'Best': ", "negative {'Cold': ", "positive {'I': "),
+    "gate_in_ci": ("met: leave_one_out beats random",),
+}
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*.py")), ids=lambda path: path.stem)
 def test_they_are_short(path):
-    assert path.stem in {*NEEDS, "gradio_app", "prompted_smollm2"}, "an example without a test"
+    assert path.stem in {*NEEDS, *SHOWN, "cite_passages", "gradio_app", "prompted_smollm2"}, "an example without a test"
     if path.stem != "prompted_smollm2":
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 30
+
+
+def run(name, monkeypatch, capsys, *arguments):
+    """What an example prints that is run in this process."""
+    monkeypatch.setattr("sys.argv", [f"{name}.py", *arguments])
+    try:
+        runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
+    except SystemExit as ended:
+        assert not ended.code
+    return capsys.readouterr().out
+
+
+QUICK = ("explain_one_text", "own_data")  # a bench or a check takes seconds
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.full) for name in SHOWN]
+)
+def test_a_task_of_the_guide_in_one_script(name, monkeypatch, capsys):
+    printed = run(name, monkeypatch, capsys)
+    assert [part for part in SHOWN[name] if part not in printed] == [], printed
+
+
+def test_passages_are_cited_with_a_tiny_model(tmp_path, monkeypatch, capsys):
+    tokenizer = copy.deepcopy(fakes.causal_tokenizer("llama"))
+    tokenizer.model_max_length = 512
+    folder = fakes.saved_causal(tmp_path, "llama", tokenizer, max_position_embeddings=512)
+    printed = run("cite_passages", monkeypatch, capsys, str(folder))
+    assert re.fullmatch(r"cited: \[.*\] scores: \[-?\d+\.\d+(, -?\d+\.\d+){3}\]\n", printed)
 
 
 @pytest.mark.full

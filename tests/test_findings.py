@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "scripts" / "studies"))
 import aml_tables  # noqa: E402
 import findings  # noqa: E402
 import fmm_tables  # noqa: E402
+import questions  # noqa: E402
 
 
 def comparison(low, high, within=None, *, above=0, seeds=5, texts=1):
@@ -190,10 +191,7 @@ b,1,y,,
         findings._values(tmp_path / "rows.csv", {})
 
 
-PAGES = [*(findings.kept(page).with_suffix(".md") for page in findings.pages()), findings.OVERVIEW]
-
-
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", findings.written_pages(), ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_page_shows_the_verdicts_that_its_rows_give(path):
     text = path.read_text(encoding="utf-8")
     assert findings.BEGIN in text
@@ -201,21 +199,65 @@ def test_a_page_shows_the_verdicts_that_its_rows_give(path):
     assert findings.up_to_date(path) == text, "run python scripts/studies/findings.py"
 
 
-NAMES = re.compile(r"`[^`]*`|\]\([^)]*\)|\b(SST-2|bAbI-1|bAbI-2|bAbI-1 and -2|SmolLM2|BERT-base)\b")
+def test_answers_are_those_of_the_verdicts():
+    for path, text in questions.up_to_date():
+        assert path.read_text(encoding="utf-8") == text, "run python scripts/studies/questions.py"
+    assert not [each.name for each in questions.questions() if re.search(r"\d", NAMES.sub("", each.answer))]
+    asked = {each.name for each in questions.questions()}
+    assert set(questions.SURE.findall(questions.WHICH.read_text(encoding="utf-8"))) <= asked
+
+
+@pytest.mark.parametrize(
+    ("models", "data", "seeds", "sure"),
+    [
+        (["MiniLM", "BiLSTM"], ["SST", "IMDB"], 3, "strong"),
+        (["MiniLM", "BiLSTM"], ["SST-2", "SST"], 3, "moderate"),
+        (["MiniLM", "MiniLM+MLM"], ["SST", "IMDB"], 3, "moderate"),
+        (["MiniLM"], ["SST", "IMDB"], 2, "weak"),
+    ],
+)
+def test_how_sure_an_answer_is(models, data, seeds, sure):
+    def asked(*comparisons):
+        finding = findings.Finding("claim", "", "", comparisons, models=models, data=data)
+        return questions.Question("name", "part", "question", "answer", [("page", finding)])
+
+    assert asked(comparison(1, 2, seeds=seeds)).sure == sure
+    assert asked(comparison(-1, 2, seeds=seeds)).sure == "open"
+    chance = dataclasses.replace(comparison(1, 2, seeds=seeds), corrected=CrossedMean(1.5, -1, 4, 0.5, seeds, 1))
+    lower = {"strong": "moderate", "moderate": "weak", "weak": "weak"}
+    assert asked(chance).sure == lower[sure]
+
+
+def test_what_decides_is_the_weakest_comparison():
+    sure, weaker, reversed_ = comparison(2, 3), comparison(1, 2), comparison(-2, -1)
+    labelled = [dataclasses.replace(each, label=name) for each, name in ((sure, "a"), (weaker, "b"), (reversed_, "c"))]
+    assert findings.Finding("claim", "SST", "points", labelled[:2]).decisive == "b 1.5 [1.0, 2.0] points; 2 of 2 hold"
+    assert findings.Finding("claim", "SST", "points", labelled).decisive == "c −1.5 [−2.0, −1.0] points; 2 of 3 hold"
+    assert findings.Finding("claim", "SST", "points", labelled[:1]).decisive == "a 2.5 [2.0, 3.0] points"
+
+
+NAMES = re.compile(r"`[^`]*`|\]\([^)]*\)|\b(SST-2|bAbI-1|bAbI-2|bAbI-1 and -2|SmolLM2(?:-135M)?|BERT-base)\b")
 
 
 @pytest.mark.parametrize("page", ["findings.md", "guide/which.md"])
 def test_no_number_stands_in_prose_without_rows_behind_it(page):
-    """Numbers are in the generated table, or on the pages of results, where they are checked."""
-    before, _, rest = (ROOT / "docs" / page).read_text(encoding="utf-8").partition(findings.BEGIN)
-    prose = NAMES.sub("", before + rest.partition(findings.END)[2])
+    """Numbers are in the generated tables, or on the pages of results, where they are checked."""
+    begin, end = questions.MARKS
+    before, _, rest = (ROOT / "docs" / page).read_text(encoding="utf-8").partition(begin)
+    prose = NAMES.sub("", before + rest.partition(end)[2])
     assert [line for line in prose.splitlines() if re.search(r"\d", line)] == []
 
 
+def texts(kept):
+    """The page of results, and its appendix."""
+    pages = (kept.with_suffix(".md"), kept.with_name("appendix.md"))
+    return "\n".join(page.read_text(encoding="utf-8") for page in pages)
+
+
 def test_the_tables_of_fmm_are_those_of_what_is_kept():
-    kept = findings.kept("fmm")
-    text = kept.with_suffix(".md").read_text(encoding="utf-8")
-    assert fmm_tables.filled(text, kept) == text, "run python scripts/studies/fmm_tables.py"
+    text = texts(findings.kept("fmm"))
+    assert text.count("<!-- /fmm -->") == 9
+    assert fmm_tables.filled(text, findings.kept("fmm")) == text, "run python scripts/studies/fmm_tables.py"
 
 
 def test_models_that_were_trained_twice_are_the_same():
@@ -226,10 +268,9 @@ def test_models_that_were_trained_twice_are_the_same():
 
 
 def test_the_tables_of_aml_are_those_of_what_is_kept():
-    kept = findings.kept("aml")
-    text = kept.with_suffix(".md").read_text(encoding="utf-8")
+    text = texts(findings.kept("aml"))
     assert text.count("<!-- /aml -->") == 9
-    assert aml_tables.filled(text, kept) == text, "run python scripts/studies/aml_tables.py"
+    assert aml_tables.filled(text, findings.kept("aml")) == text, "run python scripts/studies/aml_tables.py"
 
 
 def kept(p, out, *, lowest=0.01, seeds=2):

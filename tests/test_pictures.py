@@ -66,8 +66,7 @@ def lines_of(name):
 
 
 def test_the_picture_of_explain_is_up_to_date(pictures):
-    title = f'troth explain "{pictures.TEXT[:24]}…"'
-    same(lines_of("explain.svg"), f"{title} {pictures.explained().export_text()}", "scripts/docs/pictures.py")
+    same(lines_of("explain.svg"), f"{pictures.TITLE} {pictures.explained().export_text()}", "scripts/docs/pictures.py")
 
 
 @pytest.mark.full

@@ -120,7 +120,7 @@ def test_blocks_with_a_marker_are_run_and_shown():
 def test_home_shows_several_methods_with_their_proof():
     shown = shown_blocks.show_blocks((ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
     assert "<!-- shown -->" not in shown
-    proofs = re.findall(r"without its top 20 %: positive ([\d.]+) % → ([\d.]+) % \(random words: → (\d+) %", shown)
+    proofs = re.findall(r"of \d+ words: ([\d.]+) % → ([\d.]+) %\. Without \d+ random words: (\d+)–\d+ %", shown)
     (_, without, random), (_, of_attention, _) = proofs
     assert float(without) < 5 < float(random)
     assert float(of_attention) >= float(random), "attention's words matter no more than random ones"

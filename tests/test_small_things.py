@@ -201,7 +201,7 @@ def test_what_is_being_worked_on_counts_as_done_in_part(monkeypatch):
     pace.learn("explanation", cell.specs, 100.0)
     one, other = explanation("lime", 1), explanation("lime", 2)
     state = SimpleNamespace(
-        pace=pace, running={one.name: one}, started={one.name: 1_000.0},
+        pace=pace, running={one.name: one}, started={one.name: 1_000.0}, cut={},
         graph=SimpleNamespace(remaining=Remaining([one, other]), open=2),
     )  # fmt: skip
     monkeypatch.setattr(scheduler.time, "monotonic", lambda: 1_090.0)

@@ -85,7 +85,7 @@ function Trust({ board, glossary }: { board: Board; glossary: Terms }) {
       <h2>Which metrics can be trusted, and who agrees?</h2>
       {told.length > 0 && (
         <DotRows reference={0.5} digits={2}
-          caption="Diagnosticity: how often a metric puts a real explanation before a random one (dashed: half, as by chance)"
+          caption="Diagnosticity: how often a metric puts a real explanation before a random one (the line: one half, as by chance)"
           rows={told.map(({ short, diagnosticity }) => ({
             name: short, value: diagnosticity!.value, low: diagnosticity!.low, high: diagnosticity!.high,
             note: ties(diagnosticity!.tied),

@@ -1,28 +1,30 @@
-import { useEffect, useRef, useState } from "preact/hooks";
-import { type About, ask, type Asked, type Explanation, get, type Run } from "./api";
+import { useEffect, useState } from "preact/hooks";
+import { type About, type Cited, get, type Run } from "./api";
+import { AskPassages } from "./components/AskPassages";
+import { AskText, type TextAnswer } from "./components/AskText";
+import { CitedView } from "./components/CitedView";
 import { ColorLegend } from "./components/ColoredText";
 import { ModelAnswer } from "./components/ModelAnswer";
+import { Saving } from "./components/Saving";
+import { useWork } from "./work";
 
 const PAUSE = 5000; // milliseconds between two looks at runs that are being written
 
-type Answer = { serial: number; asked: Asked; models: { model: string; explanations: Explanation[] }[] };
-
-/** Type a text, pick a model and explainers, see what it relied on, erase words and watch the prediction move. */
+/** Type a text and see what a model relied on; or a question, passages and an answer, and see which passages are behind it. */
 export function ServePage() {
   const [about, setAbout] = useState<About | null>(null);
   const [runs, setRuns] = useState<Run[]>([]);
-  const [answer, setAnswer] = useState<Answer | null>(null);
-  const [status, setStatus] = useState("");
-  const [fault, setFault] = useState("");
-  const [chosen, setChosen] = useState<string[]>(["integrated_gradients", "leave_one_out"]);
-  const form = useRef<HTMLFormElement>(null);
-  const work = useRef<AbortController | null>(null);
+  const [answer, setAnswer] = useState<TextAnswer | null>(null);
+  const [cited, setCited] = useState<Cited | null>(null);
+  const [asksPassages, setAsksPassages] = useState(false);
+  // What an earlier request gave must not stand below the error of this one.
+  const work = useWork(() => (asksPassages ? setCited(null) : setAnswer(null)));
   useEffect(() => {
     const place = document.getElementById("answer");
     if (place && place.getBoundingClientRect().top > 0.8 * innerHeight) place.scrollIntoView({ block: "start" });
-  }, [answer]);
+  }, [answer, cited]);
   useEffect(() => {
-    get<About>("/api/about").then(setAbout, (error: Error) => setFault(error.message));
+    get<About>("/api/about").then(setAbout, (error: Error) => work.setFault(error.message));
   }, []);
   const growing = runs.some((run) => run.finished < run.planned);
   useEffect(() => {
@@ -32,95 +34,36 @@ export function ServePage() {
     const again = setInterval(look, PAUSE);
     return () => clearInterval(again);
   }, [growing]);
-  if (!about) return <p role="status">{fault || "Asking troth serve…"}</p>;
+  if (!about) return <p role="status">{work.fault || "Loading…"}</p>;
 
-  const submit = async (target?: number | "each") => {
-    const values = new FormData(form.current!);
-    const field = (name: string) => String(values.get(name) ?? "");
-    const pair = field("text_pair");
-    const asked: Asked = { text: field("text"), text_pair: pair === "" ? null : pair, units: field("units"),
-      segments: field("segments") || "first", masking: field("masking") };
-    const body = { ...asked, explainers: chosen, target: target ?? (field("target") || "predicted") };
-    const [model, other] = [field("model"), field("other")];
-    work.current?.abort();
-    const mine = new AbortController();
-    work.current = mine;
-    setFault("");
-    setStatus("asked");
-    try {
-      const models = other
-        ? (await ask<{ models: Answer["models"] }>("/api/compare", { ...body, models: [model, other] }, setStatus, mine.signal)).models
-        : [{ model, explanations: await ask<Explanation[]>("/api/explain", { ...body, model }, setStatus, mine.signal) }];
-      setAnswer({ serial: performance.now(), asked, models });
-    } catch (error) {
-      if ((error as Error).name !== "AbortError") setFault((error as Error).message);
-    } finally {
-      if (work.current === mine) {
-        work.current = null;
-        setStatus("");
-      }
-    }
+  const shown = asksPassages ? cited : answer;
+  const turn = (passages: boolean) => {
+    work.cancel();
+    work.setFault("");
+    setAsksPassages(passages);
   };
-  const toggle = (name: string) => setChosen(chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name]);
-  const labels = [...new Set(about.models.flatMap((model) => model.labels))];
-  const classes = about.models.some((model) => !model.continues);
   return (
     <>
       <header class="top"><div>
         <h1>troth <small>{about.version}</small></h1>
         <nav aria-label="Parts of this page">
           <a href="#ask">Explain</a>
-          {answer && <a href="#answer">Answer</a>}
+          {shown && <a href="#answer">Answer</a>}
           {runs.length > 0 && <a href="#runs">Runs</a>}
         </nav>
       </div></header>
       <main>
-        <form id="ask" ref={form} class="ask" onSubmit={(event) => { event.preventDefault(); void submit(); }}>
-          <label class="whole">Text
-            <textarea name="text" rows={3} required maxLength={about.limits.text} placeholder="Type or paste a text"
-              onKeyDown={(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void submit(); }} />
-          </label>
-          <details><summary>Second text, for models that read two</summary>
-            <label class="whole">Second text <textarea name="text_pair" rows={2} maxLength={about.limits.text} /></label>
-            <label>Explain <select name="segments"><option value="first">the first text</option><option value="both">both texts</option></select></label>
-          </details>
-          <div class="filters">
-            <label>Model <select name="model">{about.models.map(({ name }) => <option key={name}>{name}</option>)}</select></label>
-            {about.models.length > 1 && (
-              <label>Compare with <select name="other"><option value="">no other</option>
-                {about.models.map(({ name }) => <option key={name}>{name}</option>)}</select></label>
-            )}
-            {classes && <label>Class <select name="target"><option value="predicted">the predicted one</option>
-              {labels.map((label) => <option key={label}>{label}</option>)}</select></label>}
-            <label>Units <select name="units">{["word", "token", "sentence", "passage"].map((unit) => <option key={unit}>{unit}</option>)}</select></label>
-            <label>Erase by <select name="masking" defaultValue="mask_token">
-              {about.maskings.map(({ name }) => <option key={name} selected={name === "mask_token"}>{name}</option>)}</select></label>
+        {about.models.some(({ cites }) => cites) && (
+          <div class="modes" role="group" aria-label="What is explained">
+            <button type="button" aria-pressed={!asksPassages} onClick={() => turn(false)}>A text</button>
+            <button type="button" aria-pressed={asksPassages} onClick={() => turn(true)}>Passages behind an answer</button>
           </div>
-          <fieldset><legend>Explainers, at most {about.limits.explainers}</legend>
-            <div class="boxes">
-              {about.explainers.map(({ name, summary }) => (
-                <label key={name} title={summary}>
-                  <input type="checkbox" checked={chosen.includes(name)} disabled={!chosen.includes(name) && chosen.length >= about.limits.explainers}
-                    onChange={() => toggle(name)} /><span>{name}</span>
-                </label>
-              ))}
-            </div>
-          </fieldset>
-          <div class="actions">
-            <button class="primary" type="submit" disabled={chosen.length === 0}>Explain</button>
-            {status && <button class="quiet" type="button" onClick={() => work.current?.abort()}>Cancel</button>}
-            <span role="status" class="muted">{status || "Ctrl + Enter explains, too."}</span>
-          </div>
-          {fault && <p role="alert" class="warning">{fault}</p>}
-        </form>
-        {answer && (
-          <div id="answer">
-            <div class={answer.models.length > 1 ? "pair" : ""}>
-              {answer.models.map(({ model, explanations }, place) => (
-                <ModelAnswer key={`${answer.serial} ${place}`} model={model} asked={answer.asked} explanations={explanations} onToken={(token) => void submit(token)} />
-              ))}
-            </div>
-            <ColorLegend signedToo exact />
+        )}
+        <AskText {...{ about, work }} hidden={asksPassages} onAnswer={setAnswer} />
+        {asksPassages && <AskPassages {...{ about, work }} onAnswer={setCited} />}
+        {shown && (
+          <div id="answer" class={work.status ? "stale" : ""} aria-busy={work.status !== ""}>
+            {asksPassages ? cited && <CitedView cited={cited} /> : answer && <TextAnswers answer={answer} />}
           </div>
         )}
         {runs.length > 0 && (
@@ -128,11 +71,24 @@ export function ServePage() {
             <ul class="runs">{runs.map((run) => {
               const name = run.run.split("/").filter(Boolean).at(-1) ?? run.run;
               return <li key={run.run}><a href={`/runs/${encodeURIComponent(name)}`}>{name}</a>{" "}
-                <span class="muted">{run.problem || `${run.finished} of ${run.planned} cells finished`}</span></li>;
+                <span class="muted">{run.problem || `${run.finished} of ${run.planned} cells are finished`}</span></li>;
             })}</ul>
           </section>
         )}
       </main>
+    </>
+  );
+}
+
+/** One model's explanations, or those of two side by side. */
+function TextAnswers({ answer: { serial, asked, compared, again } }: { answer: TextAnswer }) {
+  return (
+    <>
+      <div class={compared.models.length > 1 ? "pair" : ""}>
+        {compared.models.map((one) => <ModelAnswer key={`${serial} ${one.model}`} {...one} asked={asked} onToken={again} />)}
+      </div>
+      <ColorLegend signedToo exact />
+      <Saving name="troth-explanations" result={compared} />
     </>
   );
 }

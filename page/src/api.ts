@@ -2,10 +2,10 @@
 
 export interface About {
   version: string;
-  models: { name: string; labels: string[]; outputs: string; continues: boolean }[];
+  models: { name: string; labels: string[]; outputs: string; continues: boolean; cites: boolean }[];
   explainers: { name: string; summary: string }[];
   maskings: { name: string; summary: string }[];
-  limits: { text: number; explainers: number; rows: number };
+  limits: { text: number; explainers: number; rows: number; passages: number };
   run: string | null;
 }
 
@@ -13,6 +13,7 @@ export interface Attribution {
   text: string;
   text_pair: string | null;
   units: string[];
+  unit_kind: string;
   spans: [number, number][];
   segments: number[];
   scores: (number | null)[];
@@ -35,6 +36,7 @@ export interface Attribution {
 /** What the model wrote, token by token: a row of scores for each. */
 export interface TokenMatrix {
   text: string;
+  unit_kind: string;
   units: string[];
   explainer: string;
   targets: string[];
@@ -51,6 +53,24 @@ export interface Asked {
 }
 
 export type Explanation = Attribution | TokenMatrix;
+
+/** The explanations of one model; which method is most faithful, or that it cannot be told; who refused, and why. */
+export interface OfModel {
+  model: string;
+  explanations: Explanation[];
+  comparison: string[];
+  refused: { explainer: string; error: string }[];
+}
+
+export interface Compared {
+  models: OfModel[];
+  page: string; // all of it as a page of its own
+}
+
+/** What `troth explain --question --json` prints, and its page. */
+export interface Cited {
+  page: string;
+}
 
 export interface Erased {
   labels: string[];
@@ -105,12 +125,12 @@ export async function ask<T>(path: string, body: unknown, onProgress: (line: str
 }
 
 function waiting({ ahead }: Progress): string {
-  return ahead ? `waiting for its turn, ${ahead} before it` : "asked";
+  return ahead ? `Waiting: ${ahead === 1 ? "1 request is" : `${ahead} requests are`} ahead` : "Sent";
 }
 
 function lineOf({ explainer, done, of, rows }: Progress): string {
-  const place = explainer ? [`${explainer}, ${(done ?? 0) + 1} of ${of ?? 1}`] : [];
-  return [...place, ...(rows ? [`${rows} erased inputs asked`] : [])].join("; ");
+  const place = explainer ? [`Running ${explainer} (${(done ?? 0) + 1} of ${of ?? 1})`] : [];
+  return [...place, ...(rows ? [`${rows} inputs so far`] : [])].join(", ");
 }
 
 function send(path: string, body: unknown, accept: string, signal?: AbortSignal): Promise<Response> {

@@ -15,6 +15,11 @@ export function signed(value: number): string {
   return `${value > 0 ? "+" : ""}${value.toPrecision(2)}`.replace("-", "−");
 }
 
+/** A token that is white space is shown in quotes. */
+export function tokenName(token: string): string {
+  return token.trim() === "" ? JSON.stringify(token) : token;
+}
+
 export function labelOf(labels: string[], place: number | undefined): string {
   return place === undefined ? "–" : (labels[place] ?? String(place));
 }

@@ -19,32 +19,39 @@ import troth
 from troth.core.terminal import Console
 from troth.report import explanation_screen
 from troth.report.board import leaderboards
-from troth.report.screen import table
+from troth.report.screen import closing, table
 from troth.store.store import open_run
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
-TEXT = "Not a single dull minute: the plot is absurd, the acting wooden, and I loved it anyway."
-METHODS = ["leave_one_out", "integrated_gradients", "gradient"]
+# On the first, troth can tell which method is more faithful; the second is too short to tell them apart.
+TEXTS = (
+    "A wonderful film: we saw it on a rainy Sunday with my mother and two of her friends, and all of us left the "
+    "theater happy, humming the songs, and telling strangers at the bus stop to go.",
+    "A slow start, but what a wonderful ending.",
+)
+METHODS = ["leave_one_out", "attention"]
+TITLE = f'troth explain "{TEXTS[0][:17]}…" "{TEXTS[1][:12]}…" -e {",".join(METHODS)}'
 # Rich's own would fetch its fonts from the network.
 _FORMAT = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 
 
 def explained() -> Console:
-    """What `troth explain` prints of several methods on a wide terminal."""
-    console = _terminal(150)
+    """What `troth explain` prints of two texts and two methods, side by side."""
+    console = _terminal(104)
     model = troth.load_model("embedded")
-    proved = troth.prove(model, troth.explain(model, TEXT, METHODS))
+    proved = troth.prove(model, troth.explain(model, list(TEXTS), METHODS))
     explanation_screen.show(console, list(zip(*proved.values(), strict=True)))
     return console
 
 
 def benched(run: str) -> Console:
     """What `troth bench` prints in the end."""
-    console = _terminal(140)
+    console = _terminal(112)
     board = leaderboards(open_run(run))[0]
-    console.print(table(board, width=140))
-    for line in board.answer():
-        console.print(f"• {line}", markup=False)
+    console.print(table(board, width=console.width))
+    console.print()
+    for line in closing(board, console.width):
+        console.print(line)
     return console
 
 
@@ -59,6 +66,6 @@ def _save(console: Console, name: str, title: str) -> None:
 
 
 if __name__ == "__main__":
-    _save(explained(), "explain.svg", f'troth explain "{TEXT[:24]}…"')
+    _save(explained(), "explain.svg", TITLE)
     for folder in sys.argv[1:2]:
         _save(benched(folder), "bench.svg", "troth bench")

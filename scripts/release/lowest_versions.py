@@ -1,14 +1,17 @@
-"""Prints the lowest version of every range in pyproject.toml, as pip takes them: `make test-lowest` installs these."""
+"""Prints the lowest version of each dependency that pyproject.toml allows, as `make test-lowest` installs them."""
 
 import re
 import tomllib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 
 def lowest() -> Iterator[str]:
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
-    for requirement in tomllib.loads(text)["project"]["dependencies"]:
+    project = tomllib.loads(text)["project"]
+    extras = [project["optional-dependencies"][name] for name in ("hub", "figures", "sql")]
+    for requirement in chain(project["dependencies"], *extras):
         found = re.match(r"([\w-]+)>=([\w.]+)", requirement)
         assert found, f"{requirement} has no lower bound"
         yield f"{found[1]}=={found[2]}"

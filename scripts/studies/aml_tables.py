@@ -1,4 +1,4 @@
-"""Writes the tables of docs/papers/aml/results.md from the rows kept next to it.
+"""Writes the tables of docs/papers/aml/results.md and appendix.md from the rows kept next to it.
 
     python scripts/studies/aml_tables.py docs/papers/aml/results
 
@@ -101,8 +101,8 @@ def differences(values: Values, own: str, others: Sequence[str], metrics: Mappin
 
 
 def main(kept: Path) -> None:
-    page = kept.with_suffix(".md")
-    page.write_text(filled(page.read_text(encoding="utf-8"), kept), encoding="utf-8")
+    for page in (kept.with_suffix(".md"), kept.with_name("appendix.md")):
+        page.write_text(filled(page.read_text(encoding="utf-8"), kept), encoding="utf-8")
 
 
 def filled(text: str, kept: Path) -> str:

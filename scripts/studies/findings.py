@@ -1,7 +1,10 @@
 """The verdict on every finding of a paper, computed from the rows that its page of results keeps.
 
-    python scripts/studies/findings.py            # writes the tables into docs/papers/*/results.md and docs/findings.md
+    python scripts/studies/findings.py            # writes the tables into the pages under docs/papers/
     python scripts/studies/findings.py --check    # fails where a page is not up to date
+
+A page of results has a short table (claim, verdict, the comparison that decides), its appendix all comparisons, and
+`docs/papers/verdicts.md` the verdicts of all pages. `questions.py` answers questions from the same verdicts.
 
 `docs/papers/NAME/results/findings.toml` has a row per finding: what the paper claims, and comparisons that must hold
 for it. A comparison takes the rows of `more` less those of `than` (either may be a number), on the same examples and
@@ -17,8 +20,8 @@ default "the paper says".
 For claims about many metrics and data sets: `rows` may be a list of files, and `across` names the values of a column
 that are compared one by one ("-sufficiency": lower is better). Comparisons of one label are shown as a count. With
 `most`, more than half of each label must hold, and the claim is contradicted where half or more of one are reversed.
-`deterministic` names what draws nothing: its one seed stands for all. Any other comparison with fewer seeds than
-`least_seeds` decides nothing.
+`name`, `models` and `data` are for `questions.py`. `deterministic` names what draws nothing: its one seed stands for
+all. Any other comparison with fewer seeds than `least_seeds` decides nothing.
 
 With `over = "attribution"` the rows of one example and seed are averaged over that column. The share of pairs of an
 example and a seed that are undefined is shown; so is that of ties, where the rows have a column `tied`. A tie counts as
@@ -47,7 +50,8 @@ import pyarrow.parquet
 from troth.statistics import CrossedMean, crossed_mean
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAPERS, OVERVIEW = DOCS / "papers", DOCS / "findings.md"
+PAPERS = DOCS / "papers"
+OVERVIEW = PAPERS / "verdicts.md"
 BEGIN, END = "<!-- findings: written by scripts/studies/findings.py -->", "<!-- /findings -->"
 
 
@@ -80,6 +84,13 @@ class Comparison:
         """Whether it is, by the interval that is corrected for the number of comparisons."""
         return self.decides and self._side(self.corrected or self.found) is False
 
+    @property
+    def margin(self) -> float:
+        """How far the interval lies on the claim's side."""
+        if self.within is None:
+            return self.found.low - self.above
+        return self.within - max(abs(self.found.low), abs(self.found.high))
+
     def _side(self, found: CrossedMean) -> bool | None:
         low, high = found.low, found.high
         if np.isnan(low):
@@ -106,8 +117,17 @@ class Finding:
     unit: str
     comparisons: Sequence[Comparison]
     note: str = ""
+    name: str = ""  # by which questions refer to it
+    models: Sequence[str] = ()  # named where `about` and the labels do not name them
+    data: Sequence[str] = ()
     most: bool = False  # more than half of the comparisons of each label must hold, in place of all
     examples: str = "examples"  # what is drawn besides seeds, or instead where seeds are taken together
+
+    @property
+    def corrected(self) -> Finding:
+        """The same with intervals that are corrected for the number of comparisons, also where they confirm."""
+        comparisons = [replace(each, found=each.corrected or each.found) for each in self.comparisons]
+        return replace(self, comparisons=comparisons)
 
     @property
     def groups(self) -> dict[str, list[Comparison]]:
@@ -130,21 +150,30 @@ class Finding:
     @property
     def measured(self) -> str:
         """Each comparison, or how many of a label hold."""
-        shown = []
-        for label, group in self.groups.items():
-            directions = [comparison.direction for comparison in group]
-            reversed_ = f" ({directions.count(False)} reversed)" if False in directions else ""
-            count = f"{label} {directions.count(True)} of {len(group)}{reversed_}"
-            shown.append(str(group[0]) if len(group) == 1 else count)
-        return "; ".join(shown)
+        return "; ".join(_shown(label, group) for label, group in self.groups.items())
+
+    @property
+    def decisive(self) -> str:
+        """The comparison that decides the verdict, or keeps it from being decided, and how many hold."""
+        groups = self.groups
+        if len(groups) == 1:
+            return self.measured + (f" {self.unit}" if self.unit else "")
+
+        def support(label: str) -> float:
+            return sum({True: 1, None: 0, False: -1}[each.holds] for each in groups[label]) / len(groups[label])
+
+        label = min(groups, key=lambda label: (support(label), min(each.margin for each in groups[label])))
+        unit = f" {self.unit}" if self.unit else ""
+        directions = [comparison.direction for comparison in self.comparisons]
+        return f"{_shown(label, groups[label])}{unit}; {directions.count(True)} of {len(directions)} hold"
 
     @property
     def drawn(self) -> str:
         """How many seeds and examples it rests on."""
-        seeds = _range([comparison.found.seeds for comparison in self.comparisons])
+        seeds = counted([comparison.found.seeds for comparison in self.comparisons], "seed")
         texts = _range([comparison.found.texts for comparison in self.comparisons])
-        drawn = f"{seeds} seed{'' if seeds == '1' else 's'}" + ("" if texts == "1" else f" × {texts} {self.examples}")
-        if seeds == "1" and self.examples != "examples":
+        drawn = seeds + ("" if texts == "1" else f" × {texts} {self.examples}")
+        if seeds == "1 seed" and self.examples != "examples":
             drawn = f"{texts} {self.examples}"
         undefined = list(dict.fromkeys(f"{100 * comparison.undefined:.1f}" for comparison in self.comparisons))
         return drawn if undefined == ["0.0"] else f"{drawn} ({' and '.join(undefined)} % of pairs undefined)"
@@ -168,12 +197,19 @@ def table(page: str) -> str:
     return "\n".join(lines)
 
 
+def short_table(page: str) -> str:
+    """The verdicts of a page with the comparison that decides each, in Markdown."""
+    lines = [f"| {_given(page).get('heading', 'the paper says')} | verdict | what decides | on |", "|---|---|---|---|"]
+    lines += [f"| {each.claim} | **{each.verdict}** | {each.decisive} | {each.about} |" for each in findings(page)]
+    return "\n".join(lines)
+
+
 def overview() -> str:
     """The findings of all pages with their verdicts, in Markdown."""
     lines = ["| study | claim | verdict | on |", "|---|---|---|---|"]
     for page in pages():
         for each in findings(page):
-            study, on = f"[{page}](papers/{page}/results.md)", f"{each.about}; {each.drawn}"
+            study, on = f"[{page}]({page}/results.md)", f"{each.about}; {each.drawn}"
             lines.append(f"| {study} | {each.claim} | **{each.verdict}** | {on} |")
     return "\n".join(lines)
 
@@ -182,8 +218,14 @@ def up_to_date(path: Path) -> str:
     """The text of a page with its table of findings as the rows have it."""
     before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    written = overview() if path == OVERVIEW else table(path.parent.name)
-    return f"{before}{BEGIN}\n\n{written}\n\n{END}{after}"
+    tables = {"verdicts": lambda _: overview(), "appendix": table, "results": short_table}
+    return f"{before}{BEGIN}\n\n{tables[path.stem](path.parent.name)}\n\n{END}{after}"
+
+
+def written_pages() -> list[Path]:
+    """The pages that hold a table."""
+    results = [kept(page).with_suffix(".md") for page in pages()]
+    return [*results, *(page.with_name("appendix.md") for page in results), OVERVIEW]
 
 
 def pages() -> list[str]:
@@ -206,7 +248,10 @@ def _finding(folder: Path, given: Mapping[str, Any], about: Mapping[str, Any]) -
     comparisons = _comparisons(folder, common)
     unit, note = about.get("unit", ""), ". ".join(filter(None, (about.get("note"), about.get("void"))))
     most, examples = about.get("most", False), about.get("examples", "examples")
-    return Finding(about["claim"], about["about"], unit, comparisons, note, most, examples)
+    return Finding(
+        about["claim"], about["about"], unit, comparisons, note, about.get("name", ""),
+        common.get("models", ()), common.get("data", ()), most, examples,
+    )  # fmt: skip
 
 
 def _comparisons(folder: Path, common: Mapping[str, Any]) -> list[Comparison]:
@@ -322,6 +367,21 @@ def _by_seed(values: Mapping[tuple[str, str], float]) -> np.ndarray[Any, Any]:
     return np.array([[values.get((seed, example), np.nan) for example in examples] for seed in seeds])
 
 
+def _shown(label: str, group: Sequence[Comparison]) -> str:
+    """The comparison of a label, or of several how many hold."""
+    directions = [comparison.direction for comparison in group]
+    reversed_ = f" ({directions.count(False)} reversed)" if False in directions else ""
+    return str(group[0]) if len(group) == 1 else f"{label} {directions.count(True)} of {len(group)}{reversed_}"
+
+
+def counted(numbers: Sequence[int], name: str) -> str:
+    """
+    >>> counted([3, 5], "seed"), counted([1], "text")
+    ('3 to 5 seeds', '1 text')
+    """
+    return f"{_range(numbers)} {name}" + ("" if _range(numbers) == "1" else "s")
+
+
 def _range(numbers: Sequence[int]) -> str:
     low, high = min(numbers), max(numbers)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
@@ -329,9 +389,9 @@ def _range(numbers: Sequence[int]) -> str:
 
 def main() -> None:
     stale = []
-    for path in (*(kept(page).with_suffix(".md") for page in pages()), OVERVIEW):
+    for path in written_pages():
         if (new := up_to_date(path)) != path.read_text(encoding="utf-8"):
-            stale.append(path.name)
+            stale.append(path.relative_to(DOCS).as_posix())
             if "--check" not in sys.argv:
                 path.write_text(new, encoding="utf-8")
     if stale and "--check" in sys.argv:

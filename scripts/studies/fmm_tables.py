@@ -1,4 +1,4 @@
-"""Writes the tables of docs/papers/fmm/results.md from what is kept next to it.
+"""Writes the tables of docs/papers/fmm/results.md and appendix.md from what is kept next to it.
 
     python scripts/studies/fmm_tables.py docs/papers/fmm/results
 
@@ -33,8 +33,8 @@ LEVEL = 0.05
 
 
 def main(kept: Path) -> None:
-    page = kept.with_suffix(".md")
-    page.write_text(filled(page.read_text(encoding="utf-8"), kept), encoding="utf-8")
+    for page in (kept.with_suffix(".md"), kept.with_name("appendix.md")):
+        page.write_text(filled(page.read_text(encoding="utf-8"), kept), encoding="utf-8")
     (kept / "facts.csv.gz").write_bytes(_compressed([*_facts(_every(kept)), *_ablated(_ablation(kept))]))
 
 

@@ -1,4 +1,4 @@
-"""The rows, tables and figure of docs/papers/truth/results.md.
+"""The rows, tables and figure of docs/papers/truth/appendix.md.
 
     python scripts/studies/truth_tables.py keep FOLDER...  # keeps the rows of finished studies that the page needs
     python scripts/studies/truth_tables.py                 # writes the page's tables and the guide's figure from them
@@ -34,7 +34,7 @@ from troth.studies.truth._sections import SECTIONS, KeptRows, draw_metrics
 
 DOCS = Path(__file__).parents[2] / "docs"
 KEPT, FIGURE = DOCS / "papers" / "truth" / "results", DOCS / "images" / "truth.png"
-PAGE = KEPT.with_suffix(".md")
+PAGE = KEPT.with_name("appendix.md")
 GUIDES = (DOCS / "guide" / "which.md", DOCS / "guide" / "truth.md")
 BEGIN, END = "<!-- tables: written by scripts/studies/truth_tables.py -->", "<!-- /tables -->"
 BELIEVE, BELIEVED = "<!-- believe: written by scripts/studies/truth_tables.py -->", "<!-- /believe -->"

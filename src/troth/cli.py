@@ -31,6 +31,7 @@ app = typer.Typer(
     name="troth",
     help="Explain what a text classifier did, and prove how faithful the explanation is.",
     no_args_is_help=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -38,7 +39,9 @@ app = typer.Typer(
 for _module in pkgutil.iter_modules(commands.__path__):
     if not _module.name.startswith("_"):
         _file = importlib.import_module(f"troth.commands.{_module.name}")
-        app.command(_module.name.rstrip("_"), cls=_options.Command)(_options.described(getattr(_file, _module.name)))
+        _command = getattr(_file, _module.name)
+        _register = app.command(_module.name.rstrip("_"), cls=_options.Command, short_help=_options.summary(_command))
+        _register(_options.described(_command))
 
 
 def _print_version(wanted: bool) -> None:
@@ -122,7 +125,11 @@ def _silence() -> None:
 
 
 def _of_usage(error: Any) -> str:
-    """The option parser's message; where it has none, it has shown the help."""
+    """The option parser's message; without a command that is the help, which is printed as such."""
     context = getattr(error, "ctx", None)
     command = "troth" if context is None else f"troth {context.info_name}" if context.parent else "troth"
-    return f"{error.format_message().rstrip('.') or 'no command given'}; see {command} --help"
+    message = error.format_message()
+    if message.startswith("Usage:"):
+        terminal.echo(message)
+        message = "no command given"
+    return f"{message.rstrip('.')}; see {command} --help"

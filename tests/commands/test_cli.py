@@ -296,7 +296,7 @@ def test_bench_prints_a_leaderboard_and_writes_a_report(troth, models, tmp_path)
     assert (code, err) == (0, "")
     for shown in ("leave_one_out", "random", "comprehensiveness", "text: column 'body'", "report: run/report.html"):
         assert shown in out
-    assert "7 of 7 texts are longer than the model reads; their ends were cut off." in " ".join(out.split())
+    assert "Beware: 7 of 7 texts were cut off; read all with --model-option windows=true." in out
     page = (tmp_path / "run" / "report.html").read_text()
     assert "leave_one_out" in page
     code, out, _ = troth(*arguments, "--json", "--sort", "sparsity")

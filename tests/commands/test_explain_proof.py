@@ -56,14 +56,14 @@ def test_the_same_proof_everywhere(troth, model, tmp_path):
             proof
         )
         assert proof == attributions[0].proof.to_dict()
-        spread = 50 * (proof["random_high"] - proof["random_low"])
         line = (
-            f"without its top 20 %: {facts['target_label']} {100 * proof['probability']:.0f} % → "
-            f"{100 * proof['without_top']:.0f} % (random words: → {100 * proof['without_random']:.0f} % ± {spread:.0f})"
+            f"Without its top {proof['count']} of {len(facts['units'])} words: {100 * proof['probability']:.0f} % → "
+            f"{100 * proof['without_top']:.0f} %. Without {proof['count']} random words: "
+            f"{100 * proof['random_low']:.0f}–{100 * proof['random_high']:.0f} %."
         )
         assert line in shown
         assert line in page
-        assert f"({proof['count']} of {len(facts['units'])} words, erased by mask_token)" in shown
+        assert "words are erased by mask_token" in shown
         numbers = explanation.strongest(attributions[0])
         assert numbers in shown
         assert numbers.replace("'", "&#x27;") in page
@@ -74,7 +74,7 @@ def test_the_same_proof_everywhere(troth, model, tmp_path):
 
 def test_no_proof(troth, model):
     _, shown, _ = troth("explain", TEXT, "-m", model, "--no-proof")
-    assert "without its top" not in shown
+    assert "Without its top" not in shown
     assert "strongest: " in shown
     _, plain, _ = troth("explain", TEXT, "-m", model, "--no-proof", "--json")
     assert json.loads(plain)[0]["proof"] is None

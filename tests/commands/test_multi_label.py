@@ -52,7 +52,7 @@ def test_labels_are_shown_with_their_own_probability(troth_command, folder, tmp_
     facts = json.loads(troth_command(*asked, "--json"))
     assert [(each["target_label"], each["outputs"]) for each in facts] == [("rude", "labels"), ("warm", "labels")]
     for place, each in enumerate(facts):
-        line = f"{LABELS[place]}: yes ({each['probabilities'][place]:.1%})"
+        line = f"{LABELS[place]}: yes ({100 * each['probabilities'][place]:.0f} %)"
         assert line in shown
         assert line in page.read_text()
         assert each["proof"]["probability"] == pytest.approx(each["probabilities"][place], abs=1e-5)

@@ -32,21 +32,21 @@ def test_a_sweep_from_the_plan_to_the_answer(troth, in_workshop):
     text = (in_workshop / "plan.toml").read_text()
     (in_workshop / "small.toml").write_text(text.replace('"first", "second"', '"first"').replace("[0, 1]", "[0]"))
     dry = json.loads(troth("sweep", "small.toml", "--dry-run", "--json"))
-    assert dry["cells"] == {"data": 1, "explanation": 3, "metric": 6}
-    assert dry["to_do"] == 9
-    assert "9 to do" in troth("sweep", "small.toml", "--dry-run")
+    assert dry["cells"] == {"data": 1, "explanation": 3, "metric": 6, "check": 1}
+    assert dry["to_do"] == 10
+    assert "10 to do" in troth("sweep", "small.toml", "--dry-run")
     assert not (in_workshop / "results").exists()
 
     done = json.loads(troth("sweep", "small.toml", "--workers", "1", "--json"))
-    assert (done["computed"], done["found"], done["complete"], done["failed"]) == (9, 1, True, [])
+    assert (done["computed"], done["found"], done["complete"], done["failed"]) == (10, 1, True, [])
     again = troth("sweep", "small.toml", "--workers", "1")
     assert "results: cells computed: 0 in " in again
-    assert "already stored: 10" in again
+    assert "already stored: 11" in again
 
     (run,) = json.loads(troth("runs", ".", "--json"))
     assert (run["run"], run["models"], run["data"]) == ("results", ["first"], ["data.jsonl"])
-    assert (run["planned"], run["finished"], run["failed"]) == (10, 10, 0)
-    assert "10 of 10" in troth("runs", ".")
+    assert (run["planned"], run["finished"], run["failed"]) == (11, 11, 0)
+    assert "11 of 11" in troth("runs", ".")
 
     sql = "select explainer, count(*) n from scores group by all order by 1"
     assert json.loads(troth("query", "results", sql, "--json")) == [

@@ -59,7 +59,7 @@ def test_what_does_not_fit_follows_below(explained):
 def test_every_number_is_there_at_any_width(explained):
     for width in (60, 98, 160):
         words = " ".join(lines(explained, width)).split()
-        for number in ("+4,", "+5,", "-4,", "4,"):
+        for number in ("+4.00,", "+5.00,", "−4.00,", "4.00,"):
             assert number in words, (width, number)
 
 

@@ -142,8 +142,10 @@ def test_rows_that_keep_the_same_are_the_same_and_are_read_once():
 
     def twice(seed):
         question = Question(encoding, 0, seed=seed)
-        one = yield Probe(question, torch.tensor([[1.0, 0, 1, 1], [1, 0, 1, 1], [1, 1, 1, 1]]), masking)
-        other = yield Probe(question, torch.tensor([[0.0, 0, 1, 1], [1, 0, 1, 1]]), masking, purpose="another")
+        one, other = yield [
+            Probe(question, torch.tensor([[1.0, 0, 1, 1], [1, 0, 1, 1], [1, 1, 1, 1]]), masking),
+            Probe(question, torch.tensor([[0.0, 0, 1, 1], [1, 0, 1, 1]]), masking, purpose="another"),
+        ]
         return one.logits, other.logits
 
     first, again = prober.ask(twice(0))

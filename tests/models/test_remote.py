@@ -297,9 +297,10 @@ def test_on_the_command_line(tmp_path):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"model": ""}, r"needs model: load_model\(url, model="),
-        ({"prompt": None}, r"needs prompt: load_model\(url, prompt="),
-        ({"class_words": None}, "needs class_words"),
+        ({"model": ""}, "needs the model's name: --model http.*#gpt-4o-mini .in Python: model="),
+        ({"prompt": None}, r'needs a prompt: --prompt "… {text} …" \(in Python: prompt='),
+        ({"class_words": None}, "needs class words: --class-words good,bad"),
+        ({"generate": 40}, "generate goes with"),
         ({"class_words": ["good"]}, "class_words must be two different words or more"),
         ({"api": "openai"}, "no api is called 'openai'; there are: chat, completions, echo, generate"),
         ({"top": 0}, "top must be 1 or more"),

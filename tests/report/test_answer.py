@@ -55,7 +55,8 @@ def test_agreement_with_humans_is_shown_apart_and_decides_nothing(tmp_path):
     assert both.deciding == ("comprehensiveness",)
     assert both.explainers == alone.explainers == ("good", "liked", "random")
     assert both.verdict == alone.verdict
-    assert both.answer()[0].startswith("Use good: better than random and than liked (the closest: good − liked: +0.")
+    assert both.answer()[0].startswith("Use good: it beats random and liked.")
+    assert both.answer()[1].startswith("The closest: good − liked: +0.")
     (said,) = [line for line in both.answer() if "plausibility" in line]
     assert said.startswith(
         "rationale_agreement is plausibility (agreement with humans), not faithfulness, and has no part in the "
@@ -72,7 +73,7 @@ def test_ratios_without_bounds_are_shown_and_decide_nothing(tmp_path):
     (said,) = [line for line in replace(board, summaries=wide).answer() if "near 0" in line]
     assert said == (
         "normalized_sufficiency is relative to what erasing the whole text changes, which is near 0 here: good has "
-        "[1.7, 120]. Do not compare its numbers."
+        "[1.700, 120.000]. Do not compare its numbers."
     )
     tame = {key: Summary(0.5, 0.4, 0.6, 40) for key in board.summaries}
     assert not any("near 0" in line for line in replace(board, summaries=tame).answer())
@@ -110,7 +111,10 @@ def test_no_two_sentences_contradict_each_other(tmp_path, seed):
     assert set(verdict.best) <= beaters
     assert not set(verdict.best) & set(verdict.useless)
     assert "random" not in verdict.best
-    assert sum(line.startswith(("Use ", "Cannot tell", "None is", "Too few", "No verdict")) for line in said[:1]) == 1
+    assert (
+        sum(line.startswith(("Use ", "Cannot tell", "No explainer is", "Too few", "No verdict")) for line in said[:1])
+        == 1
+    )
     if verdict.kind == "winner":
         for metric in board.deciding:
             own = set(board.groups[metric][verdict.best[0]])

@@ -34,7 +34,7 @@ def test_html_is_whole_and_escaped(cited):
     assert page.text.count(NASTY) >= 6
     assert [part.cited for part in cited.parts] == [(), (1,), (3,)]
     assert "It rests on no passage: none matters more than random ones." in page.text
-    assert "[2] is what it rests on" in page.text
+    assert "It rests on [2] (score +" in page.text
 
 
 def test_the_terminal_shows_numbers_and_proof(cited, capsys):
@@ -44,7 +44,7 @@ def test_the_terminal_shows_numbers_and_proof(cited, capsys):
     assert "Pigs can fly. [no passage]" in said
     assert "*[2] " in said
     assert "all 4 choices" in said
-    assert "without [2] its log-probability falls by" in said
+    assert "Without [2], its log-probability falls by" in said
 
 
 @pytest.mark.parametrize("viewport", [DESK, PHONE])

@@ -55,7 +55,7 @@ def test_copies_do_not_make_a_verdict(name, model, tmp_path):
     board, clusters = result.leaderboard, len(set(map(str.strip, texts)))
     assert (board.examples, board.clusters) == (len(texts), clusters)
     assert (board.verdict.kind, board.verdict.best) == ("too few", ())
-    assert board.verdict.sentences[0].startswith(f"Too few clusters: with {clusters}, no difference can be seen; ")
+    assert board.verdict.sentences[0].startswith(f"Too few clusters: {clusters} cannot show any difference; ")
 
 
 def test_false_verdicts_are_rare_in_a_few_benches(tmp_path, monkeypatch):
@@ -170,7 +170,7 @@ def test_every_front_end_says_the_same(tmp_path):
     generator = np.random.default_rng(0)
     examples = [Example(str(place), FILMS[place % 5] + " " * (place % 7)) for place in range(40)]
     board = board_of(tmp_path / "run", examples, keyed(generator, [place % 5 for place in range(40)]))
-    verdict = "Too few clusters: with 5, no difference can be seen; about 5,800 would do to tell other from random."
+    verdict = "Too few clusters: 5 cannot show any difference; about 5,800 would."
     what = "The 40 examples are 5 clusters: equal or nearly equal texts count as one, by the mean of their scores"
     assert board.answer()[0] == verdict
     assert board.answer()[1].startswith(what)

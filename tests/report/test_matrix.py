@@ -9,6 +9,8 @@ from rich.cells import cell_len
 import fakes
 import troth
 from troth.core.results import Matrix
+from troth.core.terminal import Console
+from troth.report import explanation, explanation_screen
 from troth.report import matrix as display
 
 
@@ -46,6 +48,29 @@ def test_html_is_escaped_and_has_every_number():
     assert page.count("<td title=") == matrix.scores.size
     assert f'title="{matrix.scores[2, 1]:+.4g}"' in page
     assert page.count("<tr>") == 5
+
+
+def test_passages_have_numbers_and_their_prompt_is_shown_once(capsys):
+    text = "a good film\n\nthe plot was dull and the film was bad and the soup cold"
+    by_method = troth.explain(fakes.prompted(), text, ["leave_one_out", "random"], units="passage")
+    page = "".join(explanation.sections([[several[0] for several in by_method.values()]]))
+    explanation_screen.show(Console(width=120), [[several[0] for several in by_method.values()]])
+    prompt = by_method["random"][0].to_dict()["prompt"]
+    asked = next(words.strip() for part, words in reversed(prompt) if part is None)
+    for shown in (page, capsys.readouterr().out):
+        assert shown.count(asked) == 1
+        assert shown.count("[2]") == 4  # above the passage, and among the strongest, of both methods
+    assert "\n\n" in page
+    assert "white-space:pre-wrap" in page
+
+
+def test_a_passage_as_a_heading_is_short():
+    text = "a good film\n\nthe plot was dull and the film was bad and the soup cold"
+    model = troth.load_model(fakes.causal_model("gpt2"), fakes.causal_tokenizer("gpt2"), continuation="the film")
+    (matrix,) = troth.explain(model, text, "leave_one_out", "passage", target="each").matrices()
+    page = matrix._repr_html_()
+    assert ">[1] a good film" in page
+    assert ">[2] the plot was dull a…<" in page
 
 
 @pytest.mark.parametrize("width", [40, 60, 200])

@@ -37,7 +37,7 @@ def explainers(page):
 def test_a_report_sorts_erases_filters_and_shows_text_as_text(opened):
     page = opened
     assert page.locator(".headline").inner_text() == "Too few examples"
-    assert page.locator(".why").inner_text().startswith("With 3")
+    assert page.locator(".why").inner_text().startswith("3 cannot show")
     heading = page.get_by_role("button", name="aopc_comprehensiveness")
     heading.click()
     assert "random" in explainers(page)[-1]

@@ -1,6 +1,7 @@
 """The page of troth serve in a real browser: typed texts are explained, erasing a word moves the prediction."""
 
 import json
+from html import unescape
 
 import pytest
 from tests.report import page_runs
@@ -11,6 +12,7 @@ import fakes
 import troth
 from browsing import DESK, PHONE, focused_by_keyboard, serious_faults, watched
 from browsing import browser as browser
+from retrieval import retriever
 from serving import server_of, until
 from troth import explain, load_model
 
@@ -24,11 +26,13 @@ def served(tmp_path_factory):
     """Every kind of model, one with a hostile name, and a run with one; -> address, queue, models"""
     folder = tmp_path_factory.mktemp("served")
     causal = fakes.saved_causal(folder / "gpt2", "gpt2")
+    network, tokenizer = retriever()
     models = {
         "embedded": troth.load_model("embedded"),
         HOSTILE: fakes.encoder("bert", classes=3),
         "writer": load_model(str(causal), continuation="the film was good"),
         "prompted": fakes.prompted(),
+        "retriever": load_model(network, tokenizer=tokenizer, continuation="x"),
     }
     page_runs.three(folder / "runs" / page_runs.HOSTILE.replace("/", "∕"), labels=("bad", page_runs.HOSTILE))
     with server_of(models, folder / "runs") as (port, queue):
@@ -48,7 +52,7 @@ def ask(page, text, model="embedded", **choices):
     page.locator("select[name=model]").select_option(model)
     for name, value in choices.items():
         page.locator(f"select[name={name}]").select_option(value)
-    with page.expect_response("**/api/compare" if choices.get("other") else "**/api/explain"):
+    with page.expect_response("**/api/compare"):
         page.get_by_role("button", name="Explain", exact=True).click()
     page.get_by_role("button", name="Cancel").wait_for(state="detached")
     page.wait_for_selector(".card")
@@ -81,7 +85,7 @@ def test_a_typed_text_is_explained_and_a_word_is_erased(page, served):
     assert "1 of" in page.locator(".prediction").inner_text()
     assert "→" in probability(page)
     assert page.locator(".card .gone").all_inner_texts() == ["beautifully", "beautifully"]  # in both pictures
-    page.get_by_role("button", name="Bring all back").click()
+    page.get_by_role("button", name="Restore all").click()
     page.wait_for_selector(".probability i", state="detached")
     assert page.locator(".card .gone").count() == 0
 
@@ -125,7 +129,7 @@ def test_a_pair(page):
 def test_a_language_model_has_its_prompt_in_gray_and_its_class_words(page):
     ask(page, "a good film", model="prompted")
     colored = page.locator(".card .colored").first
-    assert "is the film good or bad" in colored.locator(".prompt").first.inner_text()
+    assert "is the film good or bad" in page.locator(".prompt").inner_text()  # once, not in every card
     assert colored.locator(".unit").all_inner_texts() == ["a", "good", "film"]  # the prompt cannot be erased
 
 
@@ -135,18 +139,18 @@ def test_a_continuation_token_by_token_and_as_a_table(page, served):
     ask(page, "a good film was bad", model="writer")
     tokens = page.locator(".continuation button")
     assert [text.strip() for text in tokens.all_inner_texts()] == ["the", "film", "was", "good"]
-    with page.expect_response("**/api/explain") as asked:
+    with page.expect_response("**/api/compare") as asked:
         tokens.nth(1).click()
     assert json.loads(asked.value.request.post_data)["target"] == 2
     until(lambda: page.locator(".continuation [aria-pressed=true]").count() == 1)
-    page.get_by_role("button", name="Each token in a table").click()
+    page.get_by_role("button", name="Table of all tokens").click()
     page.wait_for_selector(".matrix")
     expected = explain(served[2]["writer"], "a good film was bad", "leave_one_out", target="each")
     rows = page.locator(".matrix tbody tr").all()
     for row, attribution in zip(rows, expected, strict=True):
         shown = [float(text.replace("−", "-")) for text in row.locator("td").all_inner_texts()]
         assert shown == pytest.approx(attribution.scores.tolist(), rel=0.06, abs=1e-4)
-    page.get_by_role("button", name="Back to all of it").click()
+    page.get_by_role("button", name="Explain the whole continuation").click()
     page.wait_for_selector(".continuation")
 
 
@@ -170,16 +174,72 @@ def test_what_cannot_be_done_is_one_line_and_the_page_goes_on(browser, served):
     page = browser.new_page()
     page.goto(served[0])
     page.wait_for_selector(".ask")
+    choose(page, "glob_enc", "leave_one_out")
+    ask(page, "a film", model="prompted")
+    assert "glob_enc" in page.locator(".model-answer [role=alert]").inner_text()
+    assert page.locator(".card h4").all_inner_texts() == ["leave_one_out"]  # which is not lost
     choose(page, "glob_enc")
-    page.locator("select[name=model]").select_option("prompted")
-    page.get_by_label("Text", exact=True).fill("a film")
     page.get_by_role("button", name="Explain", exact=True).click()
-    page.wait_for_selector("[role=alert]")
+    page.wait_for_selector(".ask [role=alert]")
     assert "glob_enc" in page.locator("[role=alert]").inner_text()
+    assert page.locator(".card").count() == 0  # what was there before would look like the answer
     choose(page, "gradient")
     ask(page, "a film")
     assert page.locator("[role=alert]").count() == 0
     page.close()
+
+
+@pytest.mark.full
+def test_an_example_is_filled_in_and_its_verdict_and_page_are_saved(page):
+    page.get_by_role("button", name="Fill in an example").click()
+    ask(page, page.get_by_label("Text", exact=True).input_value())
+    verdict = page.locator(".verdict").inner_text()
+    assert "integrated_gradients" in verdict
+    with page.expect_download() as html:
+        page.get_by_role("button", name="Save as HTML").click()
+    with page.expect_download() as plain:
+        page.get_by_role("button", name="Save as JSON").click()
+    assert verdict in unescape(html.value.path().read_text(encoding="utf-8"))
+    (model,) = json.loads(plain.value.path().read_text(encoding="utf-8"))["models"]
+    assert model["comparison"] == [verdict]
+    assert [each["explainer"].partition("(")[0] for each in model["explanations"]] == [
+        "integrated_gradients",
+        "leave_one_out",
+    ]
+
+
+@pytest.mark.full
+def test_the_classes_are_those_of_the_model(page):
+    classes = page.locator("select[name=target] option")
+    assert classes.all_inner_texts()[1:] == ["negative", "positive"]
+    page.locator("select[name=model]").select_option("prompted")
+    assert "negative" not in classes.all_inner_texts()
+    page.locator("select[name=model]").select_option("writer")
+    assert classes.count() == 0  # a continuation has none
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("page", [DESK, PHONE], indirect=True)
+def test_passages_behind_an_answer(page):
+    page.get_by_role("button", name="Passages behind an answer").click()
+    page.get_by_role("button", name="Fill in an example").click()
+    page.locator("select[name=model]").last.select_option("retriever")
+    files = [{"name": f"{name}.txt", "mimeType": "text/plain", "buffer": b"It rains."} for name in ("a", "<b>")]
+    page.locator("input[type=file]").set_input_files(files)
+    page.get_by_role("button", name="Remove a.txt").click()
+    page.get_by_label("Answer; if").fill("Pigs can fly. The secret word of the vault is marigold.")
+    page.get_by_role("button", name="Find the passages").click()
+    page.wait_for_selector(".cited")
+    assert page.locator(".cited .passage").count() == 4
+    assert "<b>.txt" in page.locator(".cited .passage").first.inner_text()
+    page.locator(".cited label").last.click()
+    assert "It rests on [2]" in page.locator(".cited").inner_text()
+    page.locator(".cited label").nth(1).click()
+    assert "It rests on no passage" in page.locator(".cited").inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert serious_faults(page) == []
+    page.get_by_role("button", name="A text", exact=True).click()
+    assert page.locator(".cited").count() == 0
 
 
 @pytest.mark.full
@@ -200,7 +260,7 @@ def test_a_phone_needs_no_scrolling_sideways(page):
     ask(page, f"{'word ' * 40}{'longer' * 30}", other=HOSTILE)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     ask(page, "a good film was bad", model="writer", other="")
-    page.get_by_role("button", name="Each token in a table").first.click()
+    page.get_by_role("button", name="Table of all tokens").first.click()
     page.wait_for_selector(".matrix")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 

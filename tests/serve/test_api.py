@@ -1,5 +1,6 @@
 """What the API answers: the command line's own JSON, numbers worked out by hand, and one line for what is wrong."""
 
+import html
 import json
 
 import pytest
@@ -8,9 +9,11 @@ from hypothesis import strategies as st
 
 from fakes import Lookup, encoder, planted
 from serving import client_of, close
-from troth import load_model
+from troth import __version__ as troth_version
+from troth import explain, load_model, prove
 from troth.models.black_box import BlackBox
 from troth.serve import replies
+from troth.verbs.comparison import sentence
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +88,41 @@ def test_compare_gives_what_each_model_gives_alone(client):
         alone = client.post("/api/explain", json={**asked, "model": each["model"]}).json()
         assert close(each["explanations"], alone)
     assert both[0]["explanations"][0]["scores"] != both[1]["explanations"][0]["scores"]
+
+
+def test_what_one_model_is_compared_with_is_said_and_can_be_saved(client):
+    text, methods = "A wonderful, tender film with a clever plot and a fine cast.", ["leave_one_out", "random"]
+    asked = {"text": text, "explainers": methods, "models": ["embedded"]}
+    answer = client.post("/api/compare", json=asked).json()
+    (one,) = answer["models"]
+    model = load_model("embedded")
+    by_method = prove(model, explain(model, text, methods))
+    assert one["comparison"] == [sentence([several[0] for several in by_method.values()])]
+    assert one["refused"] == []
+    page = answer["page"]
+    assert one["comparison"][0] in html.unescape(page)
+    assert "model embedded" in page
+    assert troth_version in page
+    assert "<script" not in page
+
+
+@pytest.mark.parametrize("masking", ["delete", "mask_token"])
+def test_an_explainer_that_refuses_does_not_lose_the_others(client, masking):
+    """gradient and glob_enc need layers, which a function does not have."""
+    asked = {"text": "an awful film", "explainers": ["gradient", "leave_one_out", "glob_enc"], "masking": masking}
+    (one,) = client.post("/api/compare", json={**asked, "models": ["long"]}).json()["models"]
+    assert [each["explainer"].partition("(")[0] for each in one["explanations"]] == ["leave_one_out"]
+    alone = client.post("/api/explain", json={**asked, "explainers": ["leave_one_out"], "model": "long"}).json()
+    assert close(one["explanations"], alone)
+    assert [each["explainer"] for each in one["refused"]] == ["gradient", "glob_enc"]
+    for each in one["refused"]:
+        strict = client.post("/api/explain", json={**asked, "explainers": [each["explainer"]], "model": "long"})
+        assert strict.json() == {"error": each["error"]}
+    none = client.post("/api/compare", json={**asked, "explainers": ["gradient", "glob_enc"], "models": ["long"]})
+    assert none.status_code == 422
+    plain = client.post("/", data={"text": "an awful film", "model": "long", "explainers": "gradient,leave_one_out"})
+    assert "gradient: " in plain.text
+    assert 'name="erased"' in plain.text
 
 
 def test_events_tell_how_far_it_is_and_end_with_the_result(client):

@@ -47,7 +47,7 @@ def test_a_model_named_twice_and_a_port_that_is_none_are_one_line(troth):
 def test_without_its_extra_it_says_what_to_install(troth, monkeypatch):
     monkeypatch.setitem(sys.modules, "fastapi", None)
     code, _, err = troth("serve")
-    assert (code, err) == (2, 'troth: troth serve needs fastapi; pip install "troth[serve]"\n')
+    assert (code, err) == (2, "troth: troth serve needs fastapi, which is not installed: pip install 'troth[serve]'\n")
 
 
 @contextmanager

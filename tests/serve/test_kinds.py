@@ -5,10 +5,11 @@ import json
 import pytest
 
 import fakes
-from fakes import encoder
+from fakes import Lookup, encoder
 from labels import LABELS, planted_labels
+from retrieval import retriever
 from serving import client_of, close
-from troth import explain, load_model, prove
+from troth import cite, explain, load_model, prove
 from troth.core.results import matrices
 
 TEXT = "a good film was bad"
@@ -68,3 +69,25 @@ def test_a_prompted_model_has_its_prompt_in_the_answer(tmp_path):
     expected = prove(model, explain(model, TEXT, ["leave_one_out"]))
     assert any(segment is None and words for segment, words in answer[0]["prompt"])
     assert close(answer, plain(expected))
+
+
+def test_passages_behind_an_answer(tmp_path):
+    """The same as `troth.cite` in Python, with a page; another kind of model is refused by name."""
+    model, tokenizer = retriever()
+    served = load_model(model, tokenizer=tokenizer, continuation="x")
+    passages = {"guide": "The word of the vault is marigold.", "<b>sea": "The sea lies in the south."}
+    asked = {"question": "What is the word?", "passages": passages, "answer": "The word of the vault is marigold."}
+    with client_of({"retriever": served, "lookup": Lookup({"a": [0, 1]})}, tmp_path) as client:
+        answer = client.post("/api/cite", json=asked)
+        wrong = client.post("/api/cite", json={**asked, "model": "lookup"})
+        empty = client.post("/api/cite", json={**asked, "passages": []})
+        described = client.get("/api/about").json()["models"]
+    page = answer.json().pop("page")
+    found = cite(served, asked["question"], passages, asked["answer"])
+    assert close({**answer.json(), "page": page}, {**json.loads(json.dumps(found.to_dict())), "page": page})
+    assert answer.json()["cited"] == [1]
+    assert "model retriever" in page
+    assert "&lt;b&gt;sea" in page
+    assert [each["cites"] for each in described] == [True, False]
+    assert (wrong.status_code, empty.status_code) == (422, 422)
+    assert wrong.json()["error"].startswith("cite asks a causal language model in memory")

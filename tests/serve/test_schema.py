@@ -14,6 +14,7 @@ from schemathesis.core import NOT_SET
 
 from fakes import encoder
 from films import film
+from retrieval import retriever
 from sampled import every
 from serving import server_of
 from troth import bench, load_model
@@ -25,7 +26,7 @@ CHECKS = [
 ]  # fmt: skip
 OPERATIONS = [
     ("GET", "/api/about"), ("POST", "/api/explain"), ("POST", "/api/compare"), ("POST", "/api/erase"),
-    ("GET", "/api/runs"), ("GET", "/api/runs/{name}"), ("GET", "/api/runs/{name}/report"),
+    ("POST", "/api/cite"), ("GET", "/api/runs"), ("GET", "/api/runs/{name}"), ("GET", "/api/runs/{name}/report"),
 ]  # fmt: skip
 # What chance would never write, so that the model is asked, too.
 KNOWN = {
@@ -36,8 +37,9 @@ KNOWN = {
     "target": st.sampled_from(["predicted", "positive", 0, 1, 7, "each", "above_threshold", ["negative", "positive"]]),
     "against": st.none() | st.sampled_from(["positive", 0]),
     "masking": st.sampled_from(["mask_token", "delete", "zero", "soft", "attention"]),
-    "model": st.none() | st.sampled_from(["embedded", "bert"]),
-    "models": st.lists(st.sampled_from(["embedded", "bert"]), min_size=2, max_size=2),
+    "model": st.none() | st.sampled_from(["embedded", "bert", "writer"]),
+    "models": st.lists(st.sampled_from(["embedded", "bert"]), min_size=1, max_size=2),
+    "passages": st.lists(st.sampled_from(["The sea is blue.", "A fine film."]), min_size=1, max_size=3),
     "keep": st.lists(st.lists(st.integers(0, 1), min_size=3, max_size=3), max_size=3),
 }
 TEXT = {"text": "a good film", "explainers": ["leave_one_out", "gradient"]}
@@ -45,6 +47,12 @@ GOOD = {
     "/api/explain": TEXT,
     "/api/compare": {**TEXT, "models": ["embedded", "bert"]},
     "/api/erase": {"text": "a good film", "keep": [[1, 0, 1]]},
+    "/api/cite": {
+        "model": "writer",
+        "question": "Who?",
+        "passages": {"a": "The sea.", "b": "A film."},
+        "answer": "Sea",
+    },
 }
 NAMES = st.sampled_from(["first", "second"])
 
@@ -66,7 +74,11 @@ def server(tmp_path_factory):
         encoder("bert", classes=2), data, ["random", "gradient"], ["comprehensiveness"],
         out=folder / "first", workers=1,
     )  # fmt: skip
-    models = {"embedded": load_model("embedded"), "bert": encoder("bert", classes=2)}
+    model, tokenizer = retriever()
+    models = {
+        "embedded": load_model("embedded"), "bert": encoder("bert", classes=2),
+        "writer": load_model(model, tokenizer=tokenizer, continuation="film"),
+    }  # fmt: skip
     with server_of(models, folder) as (port, _), requests.Session() as session:
         session.trust_env = False  # no proxy
         yield Server(session, f"http://127.0.0.1:{port}")

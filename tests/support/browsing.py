@@ -34,7 +34,7 @@ def watched(browser, address, viewport=DESK, only=None):
     page.on("request", lambda one: asked.append(one.url))
     page.goto(address)
     yield page
-    assert faults == []
+    assert faults == [], faults
     assert [url for url in asked if not url.startswith((only or address, "data:"))] == []
     page.close()
 

@@ -1,10 +1,11 @@
-"""A server on this machine that answers as OpenAI, vLLM and TGI do, or as the test wants it to go wrong."""
+"""A server on this machine that answers as OpenAI, vLLM and TGI do, or fails in the way that a test asks for."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import math
+import re
 import threading
 import time
 from contextlib import contextmanager
@@ -29,6 +30,30 @@ def listed(prompt: str) -> dict[str, float]:
     return {token: math.log(share) for token, share in shares.items()}
 
 
+def log_probability(word, prompt):
+    """Of a word after a prompt: of "bad" and "good" as above, of any other one always the same."""
+    bad = probability(prompt)
+    return math.log({"bad": bad, "good": 0.9 - bad}.get(word.strip(".,!"), 0.5))
+
+
+def spelled(prompt):
+    """Tokens of a prompt with their log-probabilities: what stands before its last line, then the letters of each word.
+
+    What a word depends on is everything before the last line; its log-probability is spread evenly over its letters.
+    """
+    before, line = prompt[: prompt.rfind("\n") + 1], prompt[prompt.rfind("\n") + 1 :]
+    tokens, numbers = ["<s>", before], [None, -50.0]
+    for word in re.findall(r"\s*\S+\s*$|\s*\S+", line):
+        tokens += word
+        numbers += [log_probability(word.strip(), before) / len(word)] * len(word)
+    return tokens, numbers
+
+
+def written(prompt, seed=None):
+    """What the server writes: the third sample is always different."""
+    return "whatever" if seed == 2 else "bad soup" if "awful" in prompt else "good soup"
+
+
 def prompt_of(body):
     if "messages" in body:
         return body["messages"][-1]["content"]
@@ -36,6 +61,17 @@ def prompt_of(body):
 
 
 def chat(body):
+    if "prompt_logprobs" in body:
+        messages = [each["content"] for each in body["messages"]]
+        tokens, numbers = spelled("\n".join(["\n".join(messages[:-1]), messages[-1]]))
+        entries = [
+            {str(place): {"decoded_token": token, "logprob": number}}
+            for place, (token, number) in enumerate(zip(tokens, numbers, strict=True))
+        ]
+        return {"choices": [{"message": {"content": "x"}}], "prompt_logprobs": [None, *entries[1:]]}
+    if not body.get("logprobs"):
+        choice = {"message": {"content": written(prompt_of(body), body.get("seed"))}}
+        return {"choices": [choice], "usage": {"prompt_tokens": 10, "completion_tokens": 2}}
     top = [{"token": token, "logprob": number} for token, number in listed(prompt_of(body)).items()]
     choice = {"message": {"content": "bad"}, "logprobs": {"content": [{**top[0], "top_logprobs": top}]}}
     return {"choices": [choice], "usage": {"prompt_tokens": 10, "completion_tokens": 1}}
@@ -45,7 +81,13 @@ def completions(body):
     prompts = body["prompt"] if isinstance(body["prompt"], list) else [body["prompt"]]
     choices = []
     for index, prompt in enumerate(prompts):
-        if body.get("echo"):
+        if "logprobs" not in body:
+            choices.append({"index": index, "text": written(prompt, body.get("seed"))})
+            continue
+        if body.get("echo") and "Good or bad?" not in prompt:
+            tokens, numbers = spelled(prompt)
+            found = {"tokens": [*tokens, "\n"], "token_logprobs": [*numbers, -9.0]}
+        elif body.get("echo"):
             before, word = prompt.rsplit(" ", 1)
             pieces = [" ", *word]  # a token per letter; the word's whole log-probability is on them together
             logprob = math.log({"bad": probability(before), "good": 0.9 - probability(before)}[word])
@@ -60,6 +102,12 @@ def completions(body):
 
 
 def generate(body):
+    if body["parameters"].get("decoder_input_details"):
+        tokens, numbers = spelled(body["inputs"])
+        prefill = [{"id": 0, "text": token, "logprob": number} for token, number in zip(tokens, numbers, strict=True)]
+        return {"generated_text": "x", "details": {"generated_tokens": 1, "prefill": prefill}}
+    if not body["parameters"].get("details"):
+        return [{"generated_text": written(body["inputs"], body["parameters"].get("seed"))}]
     top = [{"id": 0, "text": token, "logprob": number} for token, number in listed(body["inputs"]).items()]
     return {"generated_text": "bad", "details": {"generated_tokens": 1, "prefill": [], "top_tokens": [top]}}
 

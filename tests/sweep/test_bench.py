@@ -16,6 +16,7 @@ from troth.metrics import Summary
 from troth.models.encoder import Encoder
 from troth.report.board import Leaderboard, leaderboards, mean_rank
 from troth.report.board_sheet import as_dict
+from troth.report.prices import Prices
 from troth.report.run_page import write_report
 from troth.report.screen import table
 from troth.store.store import Store
@@ -306,3 +307,17 @@ def test_data_of_any_kind(tmp_path):
     assert "text: column 'body'" in found.leaderboard.about["data"]["data.csv"]["notes"]
     loaded = load_data(path, text="body", label="stars").sample(5)
     assert benching.bench(model(), loaded, ["random"], ["sparsity"], tmp_path / "run").outcome.computed == 0
+
+
+@pytest.mark.full
+def test_ten_runs_name_the_same_cheapest_method(tmp_path):
+    prices = set()
+    for repetition in range(10):
+        board = troth.bench(
+            "embedded", "reviews", ["gradient", "input_x_gradient", "leave_one_out"], ["aopc_comprehensiveness"],
+            tmp_path / str(repetition), limit=12, progress=False,
+        ).leaderboard  # fmt: skip
+        order = Prices(board.seconds, board.passes).order
+        real = [name for name in board.explainers if name != "random"]
+        prices.add((min(real, key=order), *(board.passes[name] for name in sorted(real))))
+    assert len(prices) == 1

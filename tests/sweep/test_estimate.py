@@ -14,7 +14,8 @@ from troth.sweep import context as sweep_context
 from troth.sweep import workers
 from troth.sweep.context import Context
 from troth.sweep.crossing import cross
-from troth.sweep.estimate import Pace, Remaining, estimate
+from troth.sweep.estimate import Estimator
+from troth.sweep.pace import Pace, Remaining
 
 
 def cell(kind="metric", **specs):
@@ -29,8 +30,24 @@ def test_the_likest_cells_decide():
     pace.learn("metric", {"metric": "b", "model": "m", "examples": 10}, 110.0)  # 11 s
     assert pace.expect(cell(metric="a", model="m", examples=3)) == 6.0
     assert pace.expect(cell(metric="a", model="other", examples=3)) == 15.0  # (20 + 80) / 20 · 3
-    assert pace.expect(cell(metric="c", model="m", examples=2)) == 14.0  # (20 + 80 + 110) / 30 · 2
+    assert pace.expect(cell(metric="c", model="m", examples=2)) == 13.0  # (20 + 110) / 20 · 2
     assert pace.expect(cell("explanation", explainer="a")) is None
+
+
+def test_a_method_seen_on_another_model_counts_by_how_much_slower_this_one_is():
+    def explained(explainer, model):
+        return {"explainer": explainer, "explainer_full": explainer, "model": model, "data": "d", "examples": 10}
+
+    pace = Pace()
+    pace.learn("explanation", explained("random", "small"), 1.0)
+    pace.learn("explanation", explained("random", "large"), 30.0)
+    quick = pace.expect(cell("explanation", **explained("gradient", "small")))
+    pace.learn("explanation", explained("gradient", "small"), 5 * quick, passes=20)
+    slow = pace.expect(cell("explanation", **explained("gradient", "large")))
+    share = pace.expect(cell("explanation", **explained("gradient", "small"))) / quick
+    assert share == pytest.approx(5)
+    assert slow > 5 * 5 * quick  # as much slower as random is, less what gradient itself has added to the small model
+    assert pace.expect_passes(cell("explanation", **explained("gradient", "large"))) == 20
 
 
 def test_what_is_left_is_summed():
@@ -55,11 +72,11 @@ def test_stored_seconds_tell_how_long_the_rest_takes(tmp_path):
         if number < 6:
             store.write(cell, pa.table({"value": [1.0]}), {"seconds": 3.0})
     store.fail(list(plan.cells.values())[-1], "broke")
-    found = estimate(plan, store, workers=2)
+    found = Estimator(store).estimate(plan, workers=2)
     assert (dict(found.cells), found.finished, found.failed, found.to_do) == ({"explanation": 4, "metric": 8}, 6, 1, 5)
     assert found.seconds == pytest.approx(5 * 3.0 / 2)
     assert found.probed == 0
-    assert estimate(plan, store, retry=True).to_do == 6
+    assert Estimator(store).estimate(plan, retry=True).to_do == 6
     assert not (tmp_path / "run" / "claims").exists()
 
 
@@ -67,7 +84,7 @@ def test_without_stored_cells_a_few_examples_are_tried(in_workshop):
     context = Context()
     plan = cross(context, ["first"], [load_data("data.jsonl")], ["leave_one_out", "random"], ["sufficiency"], (0, 1, 2))
     store = Store("results")
-    found = estimate(plan, store, workers=1, context=context)
+    found = Estimator(store, context).estimate(plan)
     assert (found.to_do, found.finished, found.probed) == (12, 1, 3)
     assert found.seconds > 0
     assert not (in_workshop / "results").exists()
@@ -88,11 +105,11 @@ def test_what_takes_too_many_passes_is_reckoned_not_carried_out(in_workshop, mon
     plan = cross(context, ["first"], [load_data(long)], ["beam_search", "random"], metrics)
     seconds = {}
 
-    def keep(self, kind, specs, took, examples=None):
+    def keep(self, kind, specs, took, examples=6, passes=None):
         seconds[kind, specs["explainer"], specs.get("metric", "").partition("(")[0]] = took / examples
 
     monkeypatch.setattr(Pace, "learn", keep)
-    estimate(plan, Store("results"), context=context)
+    Estimator(Store("results"), context).estimate(plan)
     searching = seconds["explanation", "beam_search", ""]
     passes = BeamSearch().passes(60)
     assert passes > 10_000

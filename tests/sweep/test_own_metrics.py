@@ -10,6 +10,7 @@ import pytest
 
 import fakes
 import troth
+from troth.core import trust
 from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.metrics._erasing import AtRatio
@@ -17,6 +18,7 @@ from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.models.encoder import Encoder
 from troth.report.board import leaderboards, mean_rank
 from troth.store.store import Store
+from troth.sweep.verify_run import verify_run
 
 DATA = [Example(f"e{number}", text, label=number % 3) for number, text in enumerate(fakes.CORPUS)]
 FILE = '''
@@ -159,3 +161,35 @@ def test_a_sweep_in_python_takes_what_is_ones_own(here):
 
 def word_lengths(text):
     return [float(len(word)) for word in text.split()]
+
+
+def test_a_run_with_ones_own_metric_is_verified_where_its_code_is_allowed(here):
+    named = model()
+    troth.bench(named, DATA[:4], ["leave_one_out"], ["mine.py:longest", "mine.py:LostShare"], "run")
+    (here / "ran").unlink()
+    found = verify_run(Store("run"), named, sample=9)
+    assert all(words.startswith("explanation") for words in found.computed)
+    assert found.not_allowed == ("mine.py:LostShare", "mine.py:longest")
+    assert not (here / "ran").exists()
+    with trust.allowing("mine.py:longest"):
+        found = verify_run(Store("run"), named, sample=9)
+    assert found.holds
+    assert sum("longest" in words for words in found.computed) == 2  # of random, too
+    assert found.not_allowed == ("mine.py:LostShare",)
+
+
+def test_records_of_ones_own_methods_are_verified_where_their_code_is_allowed(here):
+    (here / "own.py").write_text("def lengths(text):\n    return [len(word) for word in text.split()]\n")
+    call = [sys.executable, "-m", "troth"]
+    told = [*call, "explain", "Not a bad film.", "-e", "own.py:lengths", "--record", "kept", "--json"]
+    subprocess.run(told, capture_output=True, check=True)
+    refused = subprocess.run([*call, "verify", "kept"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert "lengths is not one of troth's own methods; if it is code of yours: --allow" in refused.stdout
+    allowed = [*call, "verify", "kept", "--allow", "own.py:lengths"]
+    held = subprocess.run(allowed, capture_output=True, text=True, check=False)
+    assert held.returncode == 0, held.stdout
+    (here / "own.py").write_text("def lengths(text):\n    return [-len(word) for word in text.split()]\n")
+    changed = subprocess.run(allowed, capture_output=True, text=True, check=False)
+    assert changed.returncode == 1
+    assert "lengths gave 'Not' +3, now -3" in changed.stdout

@@ -1,7 +1,12 @@
 import pytest
 
 from troth.core.errors import TrothError
+from troth.report.board import leaderboards
+from troth.store.store import Store
+from troth.sweep.bench import plan_of
+from troth.sweep.context import Context
 from troth.sweep.plan_file import PlanFile
+from troth.sweep.run import run
 
 GOOD = """\
 models = ["embedded"]
@@ -115,3 +120,21 @@ limit = 2
     assert [spec["examples"] for spec in specs] == [3, 2]
     assert {(spec["seed"], spec["target"], spec["model"]) for spec in specs} == {(7, 1, "first")}
     assert all(spec["model_options"] == {"max_length": 8} for spec in specs)
+
+
+def test_a_sweep_checks_every_masking_as_a_bench_does(tmp_path):
+    metrics = ["comprehensiveness(masking='mask_token')", "sufficiency"]
+    (tmp_path / "plan.toml").write_text(
+        f'models = "embedded"\ndata = "reviews"\nlimit = 12\nexplainers = "gradient"\nmetrics = {metrics}\n'
+    )
+    context = Context(tmp_path / "run")
+    planned = PlanFile.read(tmp_path / "plan.toml").plan(context)
+    benched = plan_of(Context(), "embedded", "reviews", ["gradient"], metrics, limit=12)
+    checks = [cell.name for cell in planned.of("check")]
+    assert len(checks) == 1
+    assert checks == [cell.name for cell in benched.of("check")]
+    store = Store(tmp_path / "run")
+    assert run(planned, store, context=context).complete
+    (board,) = leaderboards(store, planned)
+    assert board.stamps[metrics[0]].p is not None
+    assert "MaSF says nothing of inputs erased by delete" in board.stamps["sufficiency"].why

@@ -152,10 +152,10 @@ def test_without_ray_the_way_to_get_it_is_told(tmp_path, monkeypatch):
 
     def without_ray(name, *rest, **options):
         if name == "ray":
-            raise ImportError(name)
+            raise ModuleNotFoundError(name, name=name)
         return real(name, *rest, **options)
 
     monkeypatch.setattr(builtins, "__import__", without_ray)
     monkeypatch.setattr(ray_pool, "RayProcess", ray_pool.RayPool)  # in this process, which has the patch
-    with pytest.raises(TrothError, match=r"engine ray needs Ray: pip install 'troth\[ray\]'"):
+    with pytest.raises(TrothError, match=r"engine ray needs ray, which is not installed: pip install 'troth\[ray\]'"):
         run(ladder(1, 0), Store(tmp_path / "run"), engine="ray")

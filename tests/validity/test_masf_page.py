@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "papers" / "masf" / "results.md"
-ROWS = PAGE.with_suffix("") / "rows.csv"
+FOLDER = ROOT / "docs" / "papers" / "masf"
+TEXT = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in ("results.md", "appendix.md"))
+ROWS = FOLDER / "results" / "rows.csv"
 
 _spec = importlib.util.spec_from_file_location("show_masf", ROOT / "scripts" / "models" / "embedded" / "show_masf.py")
 show_masf = importlib.util.module_from_spec(_spec)
@@ -48,7 +49,7 @@ def test_the_pages_numbers_are_recomputed_from_rows(tmp_path):
 
 def test_every_marked_part_of_the_page_is_written(tmp_path):
     parts = show_masf.parts(rows(tmp_path))
-    text = show_masf.filled(PAGE.read_text(), parts)
+    text = show_masf.filled(TEXT, parts)
     assert all(part in text for part in parts.values())
     assert "To be measured" not in text
     assert show_masf.filled(text, parts) == text
@@ -58,4 +59,4 @@ def test_every_marked_part_of_the_page_is_written(tmp_path):
 
 @pytest.mark.skipif(not ROWS.is_file(), reason="the rows are not measured yet")
 def test_the_page_shows_its_rows():
-    assert show_masf.filled(PAGE.read_text(), show_masf.parts(show_masf.read(ROWS))) == PAGE.read_text()
+    assert show_masf.filled(TEXT, show_masf.parts(show_masf.read(ROWS))) == TEXT

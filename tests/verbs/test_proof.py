@@ -188,7 +188,8 @@ def test_a_short_text_cannot_tell():
     attributions = prove(model, [scored(model, WORDS, [0, 5, 0, 0, 0]), scored(model, WORDS, [5, 0, 0, 0, 0])])
     assert [attribution.proof.most_faithful for attribution in attributions] == [None, None]
     assert sentence(attributions) == (
-        "Too short a text to tell chance from more among 2 methods: it has 5 choices of words."
+        "Cannot tell whether a method beats chance here: the proof erases 1 of 5 words, and there are only 5 ways to "
+        "choose them; a test of 2 methods needs at least 40."
     )
 
 
@@ -196,7 +197,7 @@ def test_of_one_method_it_is_said_whether_it_beats_chance():
     model, text, good = planted()
     (best,), (worst,) = (prove(model, [scored(model, text, scores)]) for scores in (good, -good))
     assert sentence([best]) == "imported scores beats random words on this text (p = 0.0099)."
-    assert sentence([worst]) == "imported scores is not shown to beat random words on this text (p = 1)."
+    assert sentence([worst]) == "imported scores is not shown to beat random words on this text (p = 1.0)."
     assert best.proof.most_faithful is None
 
 

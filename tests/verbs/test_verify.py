@@ -59,7 +59,7 @@ def test_a_record_says_all_that_is_needed(kept):
         assert all(each["proof"]["choices"] > 1 for each in facts["explanations"])
     page = (kept / "index.html").read_text()
     assert all(text.split()[-1] in page for text in TEXTS)
-    assert page.count("without its top 20 %") == 6
+    assert page.count("Without its top ") == 6
     assert json.loads(files(kept)[0].read_text())["model"]["fingerprint"] in page
 
 

@@ -55,5 +55,5 @@ export function axis(low: number, high: number, label: string, text = (at: numbe
 }
 
 export function percentTick(at: number): string {
-  return `${Math.round(100 * at)} %`;
+  return `${Number((100 * at).toFixed(1))} %`;
 }

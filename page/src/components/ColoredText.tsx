@@ -10,6 +10,7 @@ interface Props {
   largest: number; // what a strength of 1 stands for
   erased?: Set<number>;
   exact?: boolean; // scores are not rounded
+  numbered?: boolean; // passages, which have numbers
   onUnit?: (unit: number) => void; // makes every unit a button that erases it or brings it back
 }
 
@@ -28,7 +29,7 @@ export function ColoredText({ segments, ...rest }: Props & { segments: Unit[][] 
 }
 
 /** Units on colored ground: blue and a solid line push toward the class, orange and a dotted one away from it. */
-export function Units({ units, strengths, largest, erased, exact, onUnit }: Props & { units: Unit[] }) {
+export function Units({ units, strengths, largest, erased, exact, numbered, onUnit }: Props & { units: Unit[] }) {
   return (
     <>
       {units.map((unit, place) => {
@@ -42,9 +43,10 @@ export function Units({ units, strengths, largest, erased, exact, onUnit }: Prop
           style: { "--strength": Math.abs(strength).toFixed(2) },
           title: `${exact ? "" : "≈ "}${signed(strength * largest)}${gone ? ", erased" : ""}`,
         };
-        return onUnit
+        const shown = onUnit
           ? <button type="button" key={place} {...props} aria-pressed={gone} onClick={() => onUnit(number)}>{unit.text}</button>
           : <span key={place} {...props}>{unit.text}</span>;
+        return numbered ? <span key={place} class="passage"><b>[{number + 1}]</b>{shown}</span> : shown;
       })}
     </>
   );

@@ -5,6 +5,7 @@ import type { Board, Example } from "../types";
 import { ColoredText, ColorLegend, UNSIGNED } from "./ColoredText";
 import { Probability } from "./Probability";
 import { Spark } from "./Spark";
+import { Wide } from "./Wide";
 
 /** One text under every explainer, side by side, and a slider that erases it step by step. */
 export function ExampleView({ board, example }: { board: Board; example: Example }) {
@@ -93,7 +94,7 @@ function UnitTable({ board, example }: { board: Board; example: Example }) {
   const shared = example.explanations.flatMap((one, place) => (one && !one.units ? [{ one, place }] : []));
   const units = pieces(example, null).flat().filter((unit) => unit.number !== null);
   return (
-    <div class="wide" tabIndex={0} role="region" aria-label="Scores of every unit">
+    <Wide label="Scores of every unit">
       <table>
         <thead>
           <tr><th scope="col">unit</th>{shared.map(({ place }) => <th scope="col" key={place}>{board.explainers[place]?.short}</th>)}</tr>
@@ -109,6 +110,6 @@ function UnitTable({ board, example }: { board: Board; example: Example }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Wide>
   );
 }

@@ -8,11 +8,12 @@ interface Props {
   attribution: Attribution;
   erased: Set<number>;
   onUnit: (unit: number) => void;
+  prompt: boolean; // whether the prompt is shown, too
   onToken?: (token: number | "each") => void; // of a continuation: explains that token, or each of them
 }
 
 /** One explanation: the text with units to click, what it says of the class, and its proof. */
-export function Explained({ attribution, erased, onUnit, onToken }: Props) {
+export function Explained({ attribution, erased, onUnit, prompt, onToken }: Props) {
   const scores = attribution.scores.map((score) => score ?? 0);
   const largest = Math.max(...scores.map(Math.abs), 0);
   const strengths = scores.map((score) => (largest > 0 ? score / largest : 0));
@@ -25,8 +26,9 @@ export function Explained({ attribution, erased, onUnit, onToken }: Props) {
       </p>
       <p class="colored" dir="auto">
         {parts(attribution).map((part, place) => part.prompt !== null
-          ? <span key={place} class="prompt">{part.prompt}</span>
-          : <Units key={place} units={part.units} strengths={strengths} largest={largest} erased={erased} onUnit={onUnit} exact />)}
+          ? (prompt || attribution.prompt.length === 0) && <span key={place} class="prompt">{part.prompt}</span>
+          : <Units key={place} units={part.units} strengths={strengths} largest={largest} erased={erased} onUnit={onUnit} exact
+            numbered={attribution.unit_kind === "passage" && attribution.units.length > 1} />)}
       </p>
       {attribution.continuation.length > 0 && (
         <>
@@ -37,13 +39,12 @@ export function Explained({ attribution, erased, onUnit, onToken }: Props) {
             ))}
           </p>
           <p class="actions">
-            {attribution.target !== 0 && <button class="quiet" type="button" onClick={() => onToken?.(0)}>All of it</button>}
-            <button class="quiet" type="button" onClick={() => onToken?.("each")}>Each token in a table</button>
+            {attribution.target !== 0 && <button class="quiet" type="button" onClick={() => onToken?.(0)}>Whole continuation</button>}
+            <button class="quiet" type="button" onClick={() => onToken?.("each")}>Table of all tokens</button>
           </p>
         </>
       )}
       {attribution.proof && <Proof proof={attribution.proof} shown={(value) => shown(attribution, value)} />}
-      {attribution.note && <small class="muted">{attribution.note}</small>}
     </section>
   );
 }

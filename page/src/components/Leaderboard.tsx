@@ -3,6 +3,7 @@ import { number } from "../format";
 import type { Board, Cell, Metric } from "../types";
 import { Name } from "./Name";
 import { Term } from "./Term";
+import { Wide } from "./Wide";
 import { across, scaleOf, Whisker } from "./Whisker";
 
 type Order = { column: number | "place" | "ms" | "passes"; falling: boolean };
@@ -32,7 +33,7 @@ export function Leaderboard({ board, glossary }: { board: Board; glossary: Recor
     </th>
   );
   return (
-    <div class="wide" tabIndex={0} role="region" aria-label="Leaderboard">
+    <Wide label="Leaderboard">
       <table class="board">
         <thead>
           <tr>
@@ -88,7 +89,7 @@ export function Leaderboard({ board, glossary }: { board: Board; glossary: Recor
           </tr>
         </tfoot>
       </table>
-    </div>
+    </Wide>
   );
 }
 

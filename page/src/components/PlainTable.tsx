@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Table } from "../types";
 import { Name } from "./Name";
+import { Wide } from "./Wide";
 
 /** A table of a study; a click on a heading sorts by it, a third click brings the first order back. */
 export function PlainTable({ table }: { table: Table }) {
@@ -12,7 +13,7 @@ export function PlainTable({ table }: { table: Table }) {
     <>
       <h2>{table.title}</h2>
       {table.figure && <img class="figure" src={table.figure} alt={`Figure: ${table.title}`} />}
-      {table.rows.length > 0 && <div class="wide" tabIndex={0} role="region" aria-label={table.title}>
+      {table.rows.length > 0 && <Wide label={table.title}>
         <table class="board plain">
           <thead>
             <tr>
@@ -35,7 +36,7 @@ export function PlainTable({ table }: { table: Table }) {
             ))}
           </tbody>
         </table>
-      </div>}
+      </Wide>}
       {table.notes.map((note) => <p class="muted" key={note}>{note}</p>)}
     </>
   );

@@ -12,7 +12,7 @@ ROOMS = {
     "guide": (
         "ci", "cite", "concepts", "data", "five_minutes", "heads", "interactions", "models", "multi_label",
         "own_methods", "prompted", "reasoning", "referee_yourself", "remote", "report_page", "scaling", "serve",
-        "showing", "truth", "units", "validity", "verify", "which", "work",
+        "showing", "truth", "units", "validity", "verify", "which",
     ),
     "methods": ("explainers", "metrics"),
     "reference": (
@@ -24,6 +24,8 @@ MOVED = {
     **{f"{paper}.html": f"papers/{paper}/method.html" for paper in PAPERS},
     **{f"results/{name}.html": f"papers/{name}/results.html" for name in PAPERS + STUDIES},
     "papers.html": "papers/index.html",
+    "guide/work.html": "guide/five_minutes.html",
+    "work.html": "guide/five_minutes.html",
     "paper_table.html": "guide/showing.html#for-a-paper",
     "results/index.html": "papers/rows.html",
 }

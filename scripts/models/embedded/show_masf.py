@@ -1,6 +1,6 @@
-"""The numbers and the figure of `docs/papers/masf/results.md`, recomputed from the rows that `measure_masf.py` wrote.
+"""The numbers and the figure of docs/papers/masf/results.md and its appendix, from the rows of `measure_masf.py`.
 
-The page's marked parts (<!-- masf:NAME --> … <!-- /masf -->) are written again; the text between them is not touched.
+The pages' marked parts (<!-- masf:NAME --> … <!-- /masf -->) are written again; the text between them is not touched.
 
     python scripts/models/embedded/show_masf.py docs/papers/masf/results/rows.csv
 """
@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+PAGES = [Path("docs/papers/masf") / name for name in ("results.md", "appendix.md")]
 LEVEL = 0.05
 FORMS = {"whole": 0.0, "half": 0.5, "all": 1.0}  # share of the references that is masked
 VARIANTS = ("calibrated", "paper", "left_out")
@@ -25,11 +26,12 @@ Row = dict[str, Any]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", type=Path)
-    parser.add_argument("--page", type=Path, default=Path("docs/papers/masf/results.md"))
+    parser.add_argument("--pages", type=Path, nargs="+", default=PAGES)
     parser.add_argument("--figure", type=Path, default=Path("docs/images/masf.png"))
     options = parser.parse_args()
     rows = read(options.rows)
-    options.page.write_text(filled(options.page.read_text(), parts(rows)))
+    for page in options.pages:
+        page.write_text(filled(page.read_text(), parts(rows)))
     plot(rows, options.figure)
     print(forms(rows))
 

@@ -59,7 +59,7 @@ def sampler_for(asked: Sampler, say: Callable[[str], None] | None = None) -> str
     """tpe, sobol or random: as asked for, by default the paper's TPE if Optuna is installed."""
     there = importlib.util.find_spec("optuna") is not None
     if asked == "tpe" and not there:
-        raise TrothError("the TPE search needs Optuna, which is not installed: pip install optuna, or --search sobol")
+        raise TrothError("the TPE search needs Optuna: pip install 'troth[hpo]', or use --search sobol")
     if asked == "auto" and not there and say is not None:
         say("Optuna is not installed: the weights of the losses are searched by Sobol points instead of its TPE")
     return asked if asked != "auto" else "tpe" if there else "sobol"

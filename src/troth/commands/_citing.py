@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from troth.commands import _options
-from troth.core import reading
+from troth.core import reading, terminal
 from troth.core.errors import TrothError
 from troth.core.terminal import Console
 
@@ -34,6 +34,7 @@ def cite(
     seed: int,
     device: str | None,
     html: Path | None,
+    dry_run: bool,
     as_json: bool,
 ) -> None:
     """Reads the files, asks the model, and shows what was found."""
@@ -46,11 +47,14 @@ def cite(
     if masking is not None:
         options["masking"] = masking
     texts = _read(passages)
+    if dry_run:
+        _print_expected(texts, as_json)
+        return
     if html is not None:
         export.require_place(html)
     found = troth.cite(model, question, texts, answer, **options)
     if html is not None:
-        export.write_page(html, "What the answer rests on", [cited_answer.html(found)])
+        export.write_page(html, "What the answer rests on", [export.made_by(model), cited_answer.html(found)])
     if as_json:
         _options.print_json(found.to_dict())
         return
@@ -58,6 +62,22 @@ def cite(
     cited_answer.show(console, found)
     if html is not None:
         console.print(f"written to {html}", style="dim", markup=False, soft_wrap=True)
+
+
+def _print_expected(passages: Mapping[str, str], as_json: bool) -> None:
+    """What a dry run prints: how often the model would read a prompt."""
+    from troth.core.units import sentence_spans
+
+    sentences = sum(len(sentence_spans(text)) for text in passages.values())
+    least, divided = len(passages) + 2, sentences + 1
+    if as_json:
+        facts = {"passages": len(passages), "sentences": sentences, "passes": least, "passes_of_sentences": divided}
+        _options.print_json(facts)
+        return
+    terminal.echo(
+        f"{len(passages):,} passages: {least:,} passes of the model, and at most {divided:,} for their {sentences:,} "
+        "sentences; a few more where several passages are cited together"
+    )
 
 
 def _read(names: Sequence[str]) -> dict[str, str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from troth.commands import _options
-from troth.core import terminal
+from troth.core import extras, terminal
 
 if TYPE_CHECKING:
     from troth.report.board import Leaderboard
@@ -34,11 +33,10 @@ def tracker(name: str | None) -> Callable[[Leaderboard], str] | None:
     if name is None:
         return None
     import troth
-    from troth.report.logged import TRACKERS, missing
+    from troth.report.logged import TRACKERS
 
     _options.one_of("--log", name, *TRACKERS)
-    if importlib.util.find_spec(name) is None:
-        raise missing(name, name)
+    extras.require(name, f"--log {name}", name)
     log: Callable[[Leaderboard], str] = getattr(troth, f"log_to_{name}")
     return log
 

@@ -16,14 +16,16 @@ from troth.core.errors import TrothError
 Asked = Callable[[], dict[str, Any]]  # reads the options; called when the command needs them
 
 _PROMPTS: Mapping[str, Any] = {
-    "prompt": Annotated[str | None, 'Asks a causal language model: "Review: {text} Sentiment:" with --class-words.'],
+    "prompt": Annotated[
+        str | None, 'Prompt of a causal language model: "Review: {text} Sentiment:", with --class-words.'
+    ],
     "class_words": Annotated[
         str | None, "The words of the classes, in order: good,bad or, with their labels, pos=good,neg=bad."
     ],
     "continuation": Annotated[
-        str | None, "Explains why a language model would write this after the text (or the prompt)."
+        str | None, "Explain why a language model would write this after the text or the prompt."
     ],
-    "generate": Annotated[int | None, "Lets a language model write up to so many tokens, then explains what it wrote."],
+    "generate": Annotated[int | None, "Let a language model write up to this many tokens, and explain what it wrote."],
     "shots": Annotated[str | None, "Data whose labeled examples the prompt shows first (a file or a name)."],
     "shot_count": Annotated[int | None, "At most this many shots; 4 by default."],
     "chat": Annotated[
@@ -31,6 +33,7 @@ _PROMPTS: Mapping[str, Any] = {
         typer.Option("--chat/--no-chat", help="Use the tokenizer's chat template; by default if it has one."),
     ],
     "mask_text": Annotated[str | None, "What erased words become in a prompted model; one token."],
+    "max_requests": Annotated[int | None, "Of an endpoint: stop after so many requests; their answers are kept."],
     "model_option": Annotated[
         list[str] | None,
         typer.Option(
@@ -57,7 +60,7 @@ _MEANINGS: Mapping[str, Any] = {
         str | None, 'What is asked of each candidate label; by default "This example is {}."'
     ],
     "precision": Annotated[
-        str | None, "exact, or fast: bfloat16 matrix products; ranks stay, numbers move by about 1 %."
+        str | None, "exact; or fast, with bfloat16 matrix products: ranks stay, values move by about 1 %."
     ],
 }
 PROMPT = ("prompt", "class_words", "shots", "shot_count", "chat", "mask_text")

@@ -6,6 +6,7 @@ import inspect
 import logging
 import math
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -119,6 +120,12 @@ def known_model(name: str) -> str:
     return name
 
 
+def summary(command: Callable[..., None]) -> str:
+    """The first sentence of what a command does, for the list of commands."""
+    first = " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split())
+    return re.split(r"(?<=\.) |; ", first)[0].rstrip(".")
+
+
 def described(command: Callable[..., None]) -> Callable[..., None]:
     """The command as typer reads it: a sentence in `Annotated` is the help of an argument, or of an option.
 
@@ -162,22 +169,23 @@ Data = Annotated[
 Run = Annotated[str, "A run's folder, or its name in runs/."]
 Masking = Annotated[str, "How a unit is erased; see troth list maskings."]
 OwnMasking = Annotated[
-    str | None, "How a unit is erased, in the proof too: mask_token, passages by delete; see troth list maskings."
+    str | None,
+    "How a unit is erased, in the proof too; by default mask_token, or delete for passages.",
 ]
-Like = Annotated[str | None, "The settings of a paper: fmm, roar, soft or saloss."]
-SeedCount = Annotated[int, "How many seeds: 0, 1, …"]
+Like = Annotated[str | None, "Use the settings of a paper: fmm, roar, soft or saloss."]
+SeedCount = Annotated[int, "Number of random seeds."]
 Limit = Annotated[int, "At most this many examples of each split; 0 takes all."]
 TextColumn = Annotated[str | None, "Column of the text; guessed by default."]
 PairColumn = Annotated[str | None, "Column of the second text; '' for none."]
 LabelColumn = Annotated[str | None, "Column of the class; '' for none."]
-GroupColumn = Annotated[str | None, "Column of what examples come from (a document): each counts once."]
-Workers = Annotated[int | None, "Processes; by default one per GPU, else one per core."]
+GroupColumn = Annotated[str | None, "Column that groups examples, such as their document; a group counts as one."]
+Workers = Annotated[int | None, "Number of processes; by default one per GPU, else one per core."]
 Retry = Annotated[bool, "Try failed cells (pieces of work) again."]
 DryRun = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Only print what would be done, and how long it takes; nothing is asked over the network.",
+        help="Only print what would be done and how long it would take; nothing is sent over the network.",
         callback=_offline,
         is_eager=True,
     ),
@@ -202,13 +210,14 @@ Targets = Annotated[
         'above_threshold; of a token classifier {"word": "London", "label": "LOC"}.',
     ),
 ]
-Seed = Annotated[int, "Seed of every random draw."]
+Seed = Annotated[int, "Random seed."]
 Seeds = Annotated[
     list[int] | None,
-    typer.Option(help="Seed of every random draw; several: 0,1,2.", parser=_numbers, callback=_joined),
+    typer.Option(help="Random seed; several: 0,1,2.", parser=_numbers, callback=_joined),
 ]
 KeyFile = Annotated[Path | None, "Sign or check records with the key in this file: HMAC-SHA256 of all its bytes."]
-Json = Annotated[bool, "Plain JSON for machines."]
+Json = Annotated[bool, "Print JSON, for programs."]
+Verbose = Annotated[bool, "Print every note, and a paragraph on methods for a paper."]
 Device = Annotated[str | None, "cpu, cuda or cuda:1; by default a GPU if there is one."]
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -16,26 +18,31 @@ from troth.core.progress import run_bar as run_bar
 from troth.core.sheet import TableCell
 from troth.core.terminal import Console
 
+if TYPE_CHECKING:
+    from troth.sweep.estimate import Estimator
+
 _BOARDS = 4  # that are printed; a report has them all
 
 
-def print_estimate(plan: Any, store: Any, workers: int | None, context: Any, retry: bool, as_json: bool) -> None:
-    from troth.sweep.estimate import estimate
+def print_estimate(
+    plan: Any, folder: Path, estimator: Estimator, workers: int | None, retry: bool, as_json: bool
+) -> None:
     from troth.sweep.machine import cores, gpus
 
     count = workers or len(gpus()) or cores()
-    expected = estimate(plan, store, workers=count, context=context, retry=retry)
+    expected = estimator.estimate(plan, workers=count, retry=retry)
     if as_json:
         _options.print_json(
             {
                 "cells": dict(expected.cells), "finished": expected.finished, "failed": expected.failed,
-                "to_do": expected.to_do, "seconds": expected.seconds, "workers": count, "probed": expected.probed,
+                "to_do": expected.to_do, "passes": expected.passes, "requests": expected.requests,
+                "seconds": expected.seconds, "workers": count, "probed": expected.probed,
                 **{name: plan.about[name] for name in ("trainings", "fits") if name in plan.about},
             }
         )  # fmt: skip
         return
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in expected.cells.items())
-    terminal.echo(f"{sum(expected.cells.values()):,} cells ({kinds}) into {store.folder}")
+    terminal.echo(f"{sum(expected.cells.values()):,} cells ({kinds}), which are pieces of work, into {folder}")
     if "trainings" in plan.about:
         terminal.echo(f"{plan.about['trainings']:,} trainings, side by side in {expected.cells['training']:,} cells")
     if "fits" in plan.about:
@@ -43,26 +50,70 @@ def print_estimate(plan: Any, store: Any, workers: int | None, context: Any, ret
         passes = f"{fits['forward']:,} passes of the explained model and {fits['backward']:,} back through it"
         terminal.echo(f"attribution models: {fits['trainings']:,} trainings (trials included), {passes}")
     terminal.echo(f"{expected.finished:,} finished, {expected.failed:,} failed before, {expected.to_do:,} to do")
-    took = "unknown" if expected.seconds is None else f"about {duration(expected.seconds)} with {count} workers"
+    if expected.requests:
+        terminal.echo(f"requests: about {expected.requests:,}, less those whose answers are known from before")
+    if expected.passes > expected.requests:
+        terminal.echo(f"passes of the model: about {expected.passes - expected.requests:,}")
+    took = (
+        "unknown"
+        if expected.seconds is None
+        else f"about {duration(expected.seconds)} with {count} {'worker' if count == 1 else 'workers'}"
+    )
     how = f"; {expected.probed} methods were tried on a few examples" if expected.probed else ""
     terminal.echo(f"time: {took}{how}")
 
 
 def print_table(console: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A table of a study: the first column names the rows, the others are numbers."""
-    table = Table(title=Text(title, "bold"), title_justify="left", box=None, padding=(0, 1))
-    for place, column in enumerate(columns):
-        table.add_column(Text(column), justify="right" if place else "left")
-    for row in rows:
-        table.add_row(*(Text(TableCell(cell).text) for cell in row))
-    console.print(table)
+    """A table of a study: the first columns name the rows. Columns that do not fit follow in further blocks."""
+    texts = [[TableCell(cell).text for cell in row] for row in rows]
+    names = next((count for count in range(1, len(columns)) if _is_naming(texts, count)), 1)
+    console.print(Text(title, "bold"))
+    widths = [
+        max(cell_len(text) for text in [*column.split(), *(row[place] for row in texts)])
+        for place, column in enumerate(columns)
+    ]
+    for block in _blocks(columns, widths, names, console.width):
+        table = Table(box=None, padding=(0, 1))
+        fits = sum(widths[place] + 2 for place in (*range(names), *block)) <= console.width
+        for place in (*range(names), *block):
+            side: Literal["left", "right"] = "left" if place < names else "right"
+            width = widths[place] if fits else None
+            table.add_column(Text(columns[place]), justify=side, overflow="fold", width=width)
+        for row in texts:
+            table.add_row(*(Text(row[place]) for place in (*range(names), *block)))
+        console.print(table)
+
+
+def _is_naming(rows: Sequence[Sequence[str]], count: int) -> bool:
+    """Whether no two rows begin with the same so many cells."""
+    return len({tuple(row[:count]) for row in rows}) == len(rows)
+
+
+def _blocks(columns: Sequence[str], widths: Sequence[int], names: int, width: int) -> list[list[int]]:
+    """The columns that are printed side by side, next to those that name the rows.
+
+    A heading that occurs several times ("published") says what it is only behind the column before it.
+    """
+    groups: list[list[int]] = []
+    for place in range(names, len(columns)):
+        if groups and columns.count(columns[place]) > 1:
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    blocks: list[list[int]] = [[]]
+    room = width - sum(each + 2 for each in widths[:names])
+    for group in groups:
+        if blocks[-1] and sum(widths[place] + 2 for place in (*blocks[-1], *group)) > room:
+            blocks.append([])
+        blocks[-1] += group
+    return blocks
 
 
 def print_boards(store: Any, plan: Any) -> None:
     """The leaderboards of a run, the answer below each, and what to do next."""
+    from troth.report import screen
     from troth.report.across import across
     from troth.report.board import leaderboards
-    from troth.report.screen import table
 
     console = Console()
     plain = not console.is_terminal or console.no_color or console.color_system is None
@@ -74,9 +125,10 @@ def print_boards(store: Any, plan: Any) -> None:
         console.print(sheet.notes[0], style="dim")
         console.print()
     for board in boards[:_BOARDS]:
-        console.print(table(board, board.explainers, console.width, marks=plain))
-        for line in board.answer():
-            console.print(f"• {line}", markup=False)
+        console.print(screen.table(board, board.explainers, console.width, marks=plain))
+        console.print()
+        for text in screen.closing(board, console.width):
+            console.print(text)
         console.print()
     if len(boards) > _BOARDS:
         console.print(f"and {len(boards) - _BOARDS} more tables in the report", style="dim")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from troth.commands import _options
 from troth.commands._model_options import ALL, Asked, takes
-from troth.core import catalog
+from troth.core import catalog, terminal
 from troth.core.terminal import Console
 
 if TYPE_CHECKING:
@@ -21,35 +22,37 @@ if TYPE_CHECKING:
 def bench(
     model: _options.Model = "embedded",
     data: _options.Data = "reviews",
-    split: Annotated[str | None, "Which split; by default the one to evaluate on."] = None,
+    split: Annotated[str | None, "Split of the data; by default the one for evaluation."] = None,
     text: _options.TextColumn = None,
     text_pair: _options.PairColumn = None,
     label: _options.LabelColumn = None,
     group: _options.GroupColumn = None,
-    unlabelled: Annotated[bool, "Rows may have no label."] = False,
+    unlabelled: Annotated[bool, "Allow rows without a label."] = False,
     limit: Annotated[
-        int | None, "So many examples, drawn with seed 0; 0 for all; by default 50, with all explainers 100."
+        int | None, "Number of examples, drawn with seed 0; 0 takes all; by default 50, with all explainers 100."
     ] = None,
-    explainers: Annotated[list[str] | None, "Methods: lime,gradient; or all."] = None,
-    metrics: Annotated[list[str] | None, "Metrics: comprehensiveness,…; or all."] = None,
+    explainers: Annotated[list[str] | None, "Explainers, such as lime,gradient, or all."] = None,
+    metrics: Annotated[list[str] | None, "Metrics, such as comprehensiveness,sufficiency, or all."] = None,
     units: _options.Units = "word",
     target: _options.Target = "predicted",
     masking: Annotated[
         str | None, "How a unit is erased; by default as in the model's training, else mask_token."
     ] = None,
     seed: _options.Seeds = None,
-    sort: Annotated[str | None, "Sort by this metric instead of the mean place."] = None,
+    sort: Annotated[str | None, "Sort by this metric instead of the mean rank."] = None,
     out: Annotated[Path | None, "The run's folder; by default one under runs/."] = None,
     workers: _options.Workers = None,
-    engine: Annotated[str, "local or ray."] = "local",
+    engine: Annotated[str, "What runs the cells (pieces of work): local processes, or ray."] = "local",
     retry: _options.Retry = False,
     require: Annotated[
-        list[str] | None, "What must hold: 'lime beats random', 'comprehensiveness(lime) > 0.2'; exit code 1, or 3."
+        list[str] | None,
+        "Requirement, such as 'lime beats random'; exit code 1 if it is not met, 3 if that cannot be told.",
     ] = None,
     baseline: Annotated[str | None, "A run that this one must not be worse than: a folder, or a name in runs/."] = None,
     log: Annotated[str | None, "Log the bench to mlflow or wandb."] = None,
     dry_run: _options.DryRun = False,
     asked: Asked = dict,
+    verbose: _options.Verbose = False,
     form: Annotated[str | None, "Print the leaderboard as latex, markdown, csv or json."] = None,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
@@ -68,6 +71,7 @@ def bench(
     from troth.store.store import Store
     from troth.sweep import bench as benching
     from troth.sweep.context import Context
+    from troth.sweep.estimate import Estimator
 
     if form is not None:
         _options.one_of("--format", form, *export.FORMATS, "json")
@@ -91,7 +95,8 @@ def bench(
     if dry_run:
         context = Context()
         plan = benching.plan_of(context, subject, data, methods, measures, **options)
-        _sweeping.print_estimate(plan, Store(out or benching.default_folder(plan)), workers, context, retry, as_json)
+        store = Store(out or benching.default_folder(plan))
+        _sweeping.print_estimate(plan, store.folder, Estimator(store, context), workers, retry, as_json)
         return
     with _sweeping.run_bar(not as_json and form is None) as progress:
         result = benching.bench(
@@ -111,7 +116,7 @@ def bench(
     elif form is not None:
         sys.stdout.write(export.text([sheet(board, order)], form))
     else:
-        _print(Console(), board, order, report)
+        _print(Console(), board, order, report, verbose)
         if result.spent:
             Console().print(result.spent, style="dim", markup=False)
     if result.outcome.interrupted:
@@ -119,22 +124,23 @@ def bench(
     _gate.leave(judged, result.outcome.failed, as_json or form is not None)
 
 
-def _print(console: Console, board: Leaderboard, order: Sequence[str], report: Path) -> None:
-    from troth.report.board_sheet import folded
-    from troth.report.screen import table
+def _print(console: Console, board: Leaderboard, order: Sequence[str], report: Path, verbose: bool) -> None:
+    from troth.report import screen
 
     plain = not console.is_terminal or console.no_color or console.color_system is None
-    console.print(table(board, order, console.width, marks=plain))
-    console.print()
+    console.print(screen.table(board, order, console.width, marks=plain))
     notes = [
         note
         for kind, name in (("data", board.data), ("models", board.model))
         for note in board.about.get(kind, {}).get(name, {}).get("notes", ())
     ]
-    for note in dict.fromkeys(notes):
-        console.print(note, style="dim", markup=False)
-    for line in board.answer():
-        console.print(f"• {line}", style="yellow" if line.startswith("Failed") else None, markup=False)
-    for line in folded(board.skipped):
-        console.print(f"  skipped: {line}", style="dim", markup=False)
+    for line in (part for note in dict.fromkeys(notes) for part in terminal.wrapped(note, console.width)):
+        console.print(line, style="dim", markup=False)
+    console.print()
+    for text in (screen.in_full if verbose else screen.closing)(board, console.width):
+        console.print(text)
     console.print(f"\nreport: {report}", markup=False, style="bold", soft_wrap=True)
+    if not verbose:
+        run = shlex.quote(str(report.parent))
+        console.print("all notes: the same command with --verbose", style="dim", markup=False)
+        console.print(f"for a paper: troth cite {run}", style="dim", markup=False, soft_wrap=True)

@@ -37,17 +37,17 @@ def check(
         "The references, whole texts of the kind the model was trained on; by default what was held out of "
         "its training, else the validation split, else half of the data.",
     ] = None,
-    validation_split: Annotated[str | None, "Which split of the references."] = None,
+    validation_split: Annotated[str | None, "Split of the references."] = None,
     limit: Annotated[
         int | None, "Test at most this many examples, 200 by default; 0 takes all. With --reasoning 40 are made."
     ] = None,
-    explainers: Annotated[list[str] | None, "Methods whose order words are erased in."] = None,
+    explainers: Annotated[list[str] | None, "Explainers in whose order words are erased."] = None,
     masking: _options.Masking = "mask_token",
-    step: Annotated[float, "How much more is erased each time."] = 0.1,
+    step: Annotated[float, "Fraction of the words erased per step."] = 0.1,
     references: Annotated[
         str, "masked (every second one), all_masked or whole; by default as the model's training record says."
     ] = "as_trained",
-    variant: Annotated[str, "calibrated, or MaSF as in the paper."] = "calibrated",
+    variant: Annotated[str, "Form of the test: calibrated, or as in the paper."] = "calibrated",
     recompute: Annotated[
         bool | None,
         typer.Option(

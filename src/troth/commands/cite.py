@@ -18,7 +18,7 @@ def cite(
     only_bibtex: Annotated[bool, typer.Option("--bibtex", help="Only the BibTeX entries, for a .bib file.")] = False,
     as_json: _options.Json = False,
 ) -> None:
-    """Prints a paragraph on the methods of a run, and the BibTeX entry of every method used.
+    """Prints a paragraph on the methods of a run, and the BibTeX entry of every method and data set used.
 
     Example: troth cite runs/embedded-reviews-5f2c1a --bibtex > methods.bib
     """

@@ -34,9 +34,9 @@ def diff(
     ] = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Compares two runs: which specs differ, and which numbers moved beyond their intervals; --texts, explanations.
+    """Compares two runs: which settings differ, and which numbers moved beyond their intervals.
 
-    It describes, and exits with 0 whatever it finds; to fail where a run has become worse: troth bench --baseline.
+    The exit code is 0 whatever differs. To fail where a run has become worse: troth bench --baseline.
 
     Example: troth diff runs/before runs/after
 
@@ -96,7 +96,7 @@ def _texts(first: Store, second: Store, page: Path | None, as_json: bool) -> Non
 
 
 def _print(found: RunDifference, everything: bool) -> None:
-    from troth.report.board_sheet import short_names
+    from troth.report.wording import short_names
 
     console = Console()
     about = [(key, _value(before), _value(after)) for key, (before, after) in found.about.items()]

@@ -13,8 +13,9 @@ from troth.core.errors import TrothError
 from troth.core.terminal import Console
 
 _PARTS = {
-    "torch": "", "transformers": "", "tokenizers": "", "safetensors": "", "accelerate": "", "datasets": "", "numpy": "",
-    "scipy": "", "scikit-learn": "", "pyarrow": "", "duckdb": "", "ray": "pip install 'troth[ray]'",
+    "torch": "", "transformers": "", "tokenizers": "", "safetensors": "", "accelerate": "", "numpy": "", "scipy": "",
+    "scikit-learn": "", "pyarrow": "", "datasets": "pip install 'troth[hub]'", "duckdb": "pip install 'troth[sql]'",
+    "matplotlib": "pip install 'troth[figures]'", "ray": "pip install 'troth[ray]'",
     "fastapi": "pip install 'troth[serve]'", "peft": "pip install 'troth[peft]'", "optuna": "pip install 'troth[hpo]'",
     "gguf": "pip install 'troth[gguf]'",
     "spacy": "pip install 'troth[pos]'",
@@ -22,7 +23,7 @@ _PARTS = {
 
 
 def doctor(as_json: _options.Json = False) -> None:
-    """Prints what works on this machine: versions, devices, optional parts, and one explanation from end to end.
+    """Checks what works on this machine. Prints versions, devices and optional parts, and explains one text.
 
     Example: troth doctor
     """

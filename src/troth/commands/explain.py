@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import html as markup
 import os
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +15,7 @@ from troth.commands import _citing, _options
 from troth.commands._model_options import ALL, Asked, takes
 from troth.core import reading, terminal
 from troth.core.errors import TrothError
+from troth.core.progress import duration
 from troth.core.terminal import Console
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def explain(
     ] = None,
     model: _options.Model = "embedded",
     explainer: Annotated[
-        list[str] | None, "Methods: random,gradient; by default one that the model can answer."
+        list[str] | None, "Explainers, such as lime,gradient; by default one that the model supports."
     ] = None,
     pair: Annotated[str | None, "The second text, for models that read two."] = None,
     segments: Annotated[str, "Which text is explained: first or both."] = "first",
@@ -49,16 +48,16 @@ def explain(
     interactions: Annotated[bool, "Which units act together: pairwise Shapley interaction values, as arcs."] = False,
     proof: Annotated[bool, "Erase each method's top words, and random ones, and show what the model then says."] = True,
     data: Annotated[str | None, "Explain this data set, file or folder in place of texts."] = None,
-    split: Annotated[str | None, "Which part of the data."] = None,
+    split: Annotated[str | None, "Split of the data."] = None,
     limit: Annotated[int, "At most this many examples of the data; 0 takes all."] = 0,
     text: _options.TextColumn = None,
     text_pair: _options.PairColumn = None,
     label: _options.LabelColumn = None,
     only: Annotated[
-        str | None, "Of the data: wrong (what the model gets wrong) or right; --limit counts these."
+        str | None, "Keep only the examples that the model gets wrong, or right; --limit counts these."
     ] = None,
     ids: Annotated[list[str] | None, "Only these examples of the data, by their ids: 12,17."] = None,
-    csv: Annotated[Path | None, "Write a row per unit here, with text, gold and predicted class."] = None,
+    csv: Annotated[Path | None, "Write a csv file: a row per unit, with text, gold and predicted class."] = None,
     record: Annotated[Path | None, "Keep a record of every decision in this folder; see troth verify."] = None,
     key_file: _options.KeyFile = None,
     dry_run: _options.DryRun = False,
@@ -97,6 +96,7 @@ def explain(
     from troth.models import load_named
     from troth.models.targets import EACH
     from troth.report import explanation, explanation_screen, export, matrix
+    from troth.sweep.estimate import seconds_to_explain
     from troth.verbs import records, selection
     from troth.verbs.methods import by_name, usual_explainer
     from troth.verbs.proof import masking_of_proof, passes_of
@@ -109,7 +109,7 @@ def explain(
                 raise TrothError(f"--{name} is about texts and classes; with --question leave it out")
         _citing.cite(
             question, [*(passages or ()), *(texts or ())], answer, model=model, asked=asked(), masking=masking,
-            seed=seed, device=device, html=html, as_json=as_json,
+            seed=seed, device=device, html=html, dry_run=dry_run, as_json=as_json,
         )  # fmt: skip
         return
     for name, value in {"passages": passages, "answer": answer}.items():
@@ -172,13 +172,16 @@ def explain(
     if chosen == EACH and record is not None:
         raise TrothError("--record keeps one decision per text; leave --target each out")
     if dry_run or classifier.spent:
-        read: dict[str, Any] = {"units": units, "segments": segments, "proof": proof and chosen != EACH}
-        expected = passes_of(classifier, examples, methods, **read)
+        read: dict[str, Any] = {"units": units, "segments": segments}
+        expected = passes_of(classifier, examples, methods, **read, proof=proof and chosen != EACH)
+        cost = classifier.expected(sum(expected.values()), examples)
         if dry_run:
-            print_expected(expected, len(examples), as_json)
+            seconds = None
+            if not cost and not model_options.keys() & {"continuation", "generate"} and chosen != EACH:
+                seconds = seconds_to_explain(classifier, examples, methods, expected, **read)
+            print_expected(expected, len(examples), seconds, cost, as_json)
             return
-        requests = f"at most about {sum(expected.values()):,} requests; answers known from before are not asked again"
-        terminal.echo(f"{classifier.name}: {requests}", err=True)
+        terminal.echo(f"{classifier.name}: {cost}", err=True)
     by_method: dict[str, Any] = troth.explain(classifier, examples, methods, units, segments=segments, **options)
     written: Path | None = None
     by_text: list[Any]
@@ -200,7 +203,7 @@ def explain(
         notes += tuple(f"text {example.id}: {why}" for example in examples if example.id not in explained)
     if html is not None:
         export.write_page(html, "What was written" if chosen == EACH else "Explanations",
-                          [_made(classifier.name, data), *sections(by_text)])  # fmt: skip
+                          [export.made_by(classifier.name, data), *sections(by_text)])  # fmt: skip
     if csv is not None:
         export.write(csv, Attributions(each for row in by_text for each in row).to_csv().encode())
     if record is not None:
@@ -219,23 +222,23 @@ def explain(
         console.print(f"written to {path}", style="dim", markup=False, soft_wrap=True)
 
 
-def _made(model: str, data: str | None) -> str:
-    """Of a page: the model, the data, the day and the version."""
-    import troth
-
-    parts = (f"model {model}", f"data {data}" if data else "", time.strftime("%Y-%m-%d"), f"troth {troth.__version__}")
-    return f'<p class="muted">{markup.escape(" · ".join(filter(None, parts)))}</p>'
-
-
-def print_expected(expected: Mapping[str, int], texts: int, as_json: bool) -> None:
-    """What a dry run prints: how often the model would be asked."""
+def print_expected(expected: Mapping[str, int], texts: int, seconds: float | None, cost: str, as_json: bool) -> None:
+    """Prints a dry run: how often the model would be asked, how long that takes if it was tried, what it costs if it is
+    counted.
+    """
     total = sum(expected.values())
     if as_json:
-        _options.print_json({"texts": texts, "passes": total, "by_method": dict(expected)})
+        counted = {"expected": cost} if cost else {}
+        facts = {"texts": texts, "passes": total, "by_method": dict(expected), "seconds": seconds}
+        _options.print_json({**facts, **counted})
         return
     terminal.echo(f"{texts:,} {'text' if texts == 1 else 'texts'}: about {total:,} passes of the model")
     for name, passes in expected.items():
         terminal.echo(f"  {name}: {passes:,}")
+    if seconds is not None:
+        terminal.echo(f"time: about {duration(seconds)}")
+    if cost:
+        terminal.echo(cost)
 
 
 def _lines() -> list[str]:

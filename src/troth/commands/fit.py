@@ -15,7 +15,7 @@ from troth.core.terminal import Console
 
 @takes(*PROMPT)
 def fit(
-    explainer: Annotated[str, "attributive_masking."],
+    explainer: Annotated[str, "The explainer that is fitted: attributive_masking."],
     model: _options.Model = "embedded",
     data: _options.Data = "reviews",
     out: Annotated[
@@ -23,39 +23,41 @@ def fit(
     ] = None,
     backbone: Annotated[
         str | None,
-        "What it starts from: a folder, a hub name, or explained (the model's own encoder, as in the released "
+        "Encoder to start from: a folder, a hub name, or explained (the model's own encoder, as in the released "
         "code); by default the pretrained encoder that the model was fine-tuned from, where its files name it.",
     ] = None,
     metric: Annotated[
-        list[str] | None, "What it is chosen by; several, or all, for a folder each; aopc_comprehensiveness by default."
+        list[str] | None,
+        "Metrics used for selection, a folder each, or all; aopc_comprehensiveness by default.",
     ] = None,
-    lambdas: Annotated[str | None, "Weights of L_p, L_a and L_inv, as 1,0.5,0.2: no search for them."] = None,
-    without: Annotated[list[str] | None, "Leave losses out: prediction, sparsity, inverse."] = None,
-    inverse_form: Annotated[str, "L_inv: log, probability or negative_entropy."] = "log",
-    sparsity_form: Annotated[str, "L_a: cross_entropy or l1."] = "cross_entropy",
-    examples: Annotated[int | None, "How many to train on; 1000 by default."] = None,
-    validation: Annotated[int | None, "How many to choose on; 200 by default."] = None,
-    epochs: Annotated[float | None, "Times through them; 10 by default."] = None,
-    batch_size: Annotated[int | None, "Texts per step; 20 by default."] = None,
-    rows_per_pass: Annotated[int | None, "Texts at a time, if memory is short."] = None,
-    learning_rate: Annotated[float | None, "4e-5 by default."] = None,
-    trials: Annotated[int | None, "Trials of the search for the weights; 30 by default."] = None,
-    trial_examples: Annotated[int | None, "How many a trial trains on; 450 by default."] = None,
-    trial_epochs: Annotated[float | None, "Epochs of a trial; 2 by default."] = None,
-    trials_per_metric: Annotated[bool, "A search for each metric, as in the paper, not one for all."] = False,
-    search: Annotated[str, "tpe (needs Optuna), sobol or random; auto is tpe, and sobol without Optuna."] = "auto",
+    lambdas: Annotated[str | None, "Weights of the losses L_p, L_a and L_inv, such as 1,0.5,0.2."] = None,
+    without: Annotated[list[str] | None, "Losses to leave out: prediction, sparsity, inverse."] = None,
+    inverse_form: Annotated[str, "Form of L_inv: log, probability or negative_entropy."] = "log",
+    sparsity_form: Annotated[str, "Form of L_a: cross_entropy or l1."] = "cross_entropy",
+    examples: Annotated[int | None, "Number of training examples; 1000 by default."] = None,
+    validation: Annotated[int | None, "Number of validation examples; 200 by default."] = None,
+    epochs: Annotated[float | None, "Number of epochs; 10 by default."] = None,
+    batch_size: Annotated[int | None, "Examples per mini-batch; 20 by default."] = None,
+    rows_per_pass: Annotated[int | None, "Examples per forward pass, if memory is short."] = None,
+    learning_rate: Annotated[float | None, "Learning rate; 4e-5 by default."] = None,
+    trials: Annotated[int | None, "Trials of the search for the loss weights; 30 by default."] = None,
+    trial_examples: Annotated[int | None, "Number of training examples per trial; 450 by default."] = None,
+    trial_epochs: Annotated[float | None, "Number of epochs per trial; 2 by default."] = None,
+    trials_per_metric: Annotated[bool, "One search per metric, as in the paper, instead of one for all."] = False,
+    search: Annotated[str, "Search: tpe (needs Optuna), sobol or random; auto: tpe where it can."] = "auto",
     units: _options.Units = "token",
-    variant: Annotated[str, "paper, or released: --backbone explained, label encoding divided."] = "paper",
+    variant: Annotated[str, "paper; or released, with a divided label encoding and --backbone explained."] = "paper",
     asked: Asked = dict,
     seed: _options.Seed = 0,
     device: _options.Device = None,
-    restart: Annotated[bool, "Begin again, whatever an earlier fit left there."] = False,
+    restart: Annotated[bool, "Start over, even if the folder holds an earlier fit."] = False,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Fits an attribution model to a classifier (AML): explain with it through attributive_masking(checkpoint=FOLDER).
+    """Fits an attribution model to a classifier (AML).
 
-    Run the same command again after an interruption and it resumes.
+    To explain with it: troth explain -e "attributive_masking(checkpoint=FOLDER)". An interrupted fit resumes when the
+    same command is run again.
 
     Example: troth fit attributive_masking --model embedded --data sst2 --metric aopc_comprehensiveness
     """

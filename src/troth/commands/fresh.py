@@ -24,23 +24,25 @@ def fresh(
     support: Annotated[
         str | None, "Your model, whose explanations choose; by default plain and salience models are trained."
     ] = None,
-    explainer: Annotated[str, "Who chooses the rationales."] = "attention",
-    ratio: Annotated[float, "Share of the words that is kept."] = 0.2,
-    thresholder: Annotated[str, "top_k words, or the best contiguous span."] = "top_k",
-    weight: Annotated[float | None, "Of the salience-guided support models."] = None,
+    explainer: Annotated[str, "Explainer that selects the rationales."] = "attention",
+    ratio: Annotated[float, "Fraction of the words that is kept."] = 0.2,
+    thresholder: Annotated[str, "How words are selected: top_k, or contiguous, the best span."] = "top_k",
+    weight: Annotated[float | None, "Weight λ of the salience loss of the guided support models."] = None,
     seeds: _options.SeedCount = 3,
     like: _options.Like = None,
-    epochs: Annotated[int, "Times through the training data; 0 = the base's own."] = 0,
-    batch_size: Annotated[int, "Rows of a mini-batch; 0 = the base's own."] = 0,
-    learning_rate: Annotated[float, "0 = the base's own."] = 0.0,
+    epochs: Annotated[int, "Number of epochs; 0: the preset of the base."] = 0,
+    batch_size: Annotated[int, "Examples per mini-batch; 0: the preset of the base."] = 0,
+    learning_rate: Annotated[float, "Learning rate; 0: the preset of the base."] = 0.0,
     limit: _options.Limit = 0,
     out: Annotated[Path | None, "The folder; runs/fresh-DATA by default."] = None,
     workers: _options.Workers = 1,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
-    """FRESH: extracts rationales, trains classifiers on them alone, and shows their macro-F1 next to the whole text's,
-    a uniformly guided support model's and random rationales'. Run it again and it resumes.
+    """Extracts rationales and trains classifiers on them alone (FRESH).
+
+    Their macro-F1 is shown next to that of whole texts, of a uniformly guided support model and of random rationales.
+    An interrupted run resumes when the same command is run again.
 
     Example: troth fresh --data sst --base bert-base-uncased --ratio 0.2
     """

@@ -27,6 +27,7 @@ _SHORT = {
     "every encoder, prompted language models": "encoders, LLMs",
     "BERT, RoBERTa, XLM-RoBERTa, DistilBERT": "BERT-like",
 }
+_NARROWEST = 40  # columns for what an entry is, next to its name and facts; with fewer it goes below
 _TITLES = {
     "formula": "formula", "paper": "paper", "cost": "passes", "models": "models", "signed": "signed",
     "better": "better", "values": "values", "here": "where", "pitfalls": "beware",
@@ -49,7 +50,7 @@ def list(
     ] = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Lists what there is: explainers, metrics, maskings, datasets, recipes, bases and studies, one line each.
+    """Lists explainers, metrics, maskings, data sets, recipes, bases and studies, or describes one of them.
 
     Example: troth list explainers
 
@@ -99,15 +100,26 @@ def print_kind(kind: str) -> None:
         style = "bold" if row is heads else "dim"
         first, *facts = (text.ljust(width) for text, width in zip(row[:-1], widths, strict=True))
         line = Text.assemble((first, "bold" if row is heads else "cyan"), *((f"  {fact}", style) for fact in facts))
-        line.append(f"  {row[-1]}")
-        if room is not None:
-            line.truncate(room, overflow="ellipsis")
+        left = None if room is None else room - len(line.plain) - 2
+        below = left is not None and left < _NARROWEST
+        line.append(f"\n  {_cut(row[-1], room - 2)}" if below and room else f"  {_cut(row[-1], left)}")
         line.rstrip()
         console.print(line, soft_wrap=True)
     if kind in ("explainers", "metrics"):
-        about = "passes: texts the model reads to explain or measure one of n words; all about one: troth list NAME"
-        console.print(Text(about, "dim"), soft_wrap=True)
+        console.print(Text("passes: texts that the model reads to explain or measure one text of n words", "dim"))
+        console.print(Text("all about one: troth list NAME", "dim"))
     console.print()
+
+
+def _cut(text: str, width: int | None) -> str:
+    """As many whole words as fit.
+
+    >>> _cut("the share of the text", 14), _cut("the share", 14)
+    ('the share of…', 'the share')
+    """
+    if width is None or len(text) <= width:
+        return text
+    return f"{text[:width].rpartition(' ')[0].rstrip(' ,:;(')}…"
 
 
 def _facts(kind: str, name: str) -> tuple[str, ...]:

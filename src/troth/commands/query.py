@@ -39,7 +39,7 @@ def query(
     seconds: Annotated[float, "Stop the query after this many seconds."] = 60.0,
     memory: Annotated[str, "The most memory that the query may take: 1GB."] = "1GB",
 ) -> None:
-    """Answers SQL over a run, read-only. The views: leaderboard (the numbers that bench prints), scores (a row per
+    """Runs a read-only SQL query on a run. The views: leaderboard (the numbers that bench prints), scores (a row per
     example and seed), explanations, examples, checks, cells. Try: describe leaderboard
 
     Example: troth query runs/reviews "select explainer, metric, value, low, high from leaderboard order by 2, 3"

@@ -36,7 +36,7 @@ def referee(
     badge: Annotated[bool, "Print only the text of a badge."] = False,
     as_json: _options.Json = False,
 ) -> None:
-    """Is your attribution function right? Exit code 0 if every checked property holds, 1 if one fails.
+    """Checks whether an attribution function is right. Exit code 0 if all checked properties hold, 1 if one fails.
 
     Example: troth referee leave_one_out
 

@@ -16,7 +16,7 @@ def runs(
     folder: Annotated[str, typer.Argument(help="Where runs are kept, or one run.")] = "runs",
     as_json: _options.Json = False,
 ) -> None:
-    """Lists runs: when they were made, on which models and data, and how much is finished.
+    """Lists runs: their date, models and data, and how much of them is finished.
 
     Example: troth runs
     """
@@ -33,7 +33,8 @@ def runs(
     table = Table(box=None, padding=(0, 1))
     for column in ("run", "made", "models", "data", "finished", "failed", "MB"):
         number = column in ("finished", "failed", "MB")
-        table.add_column(column, justify="right" if number else "left", overflow="fold", no_wrap=number)
+        whole = number or column == "run"  # a name that is broken cannot be copied
+        table.add_column(column, justify="right" if number else "left", overflow="fold", no_wrap=whole)
     for one in found:
         table.add_row(*(escape(text) for text in _row(one)))
     console.print(table)

@@ -17,6 +17,7 @@ from troth.commands import _options
 from troth.commands._model_options import ALL, Asked, takes
 from troth.core import terminal
 from troth.core.errors import TrothError
+from troth.core.extras import importing
 
 if TYPE_CHECKING:
     from troth.models import TextClassifier
@@ -30,7 +31,7 @@ _NOT_HERE = ("shots", "shot_count", "candidate_labels", "hypothesis_template")  
 def serve(
     run: Annotated[str | None, typer.Argument(help="A run to open: its folder, or its name in runs/.")] = None,
     model: Annotated[list[str] | None, "Models to choose from; by default the embedded one."] = None,
-    port: Annotated[int, "Where the page is; 0 takes any free port."] = 8765,
+    port: Annotated[int, "Port of the page; 0 takes any free port."] = 8765,
     runs: Annotated[str, "The folder whose runs can be opened."] = "runs",
     show: Annotated[bool, typer.Option("--open", help="Open the page in this machine's browser.")] = False,
     device: _options.Device = None,
@@ -38,20 +39,18 @@ def serve(
     allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Serves a page on this machine: type a text, see what made the model decide, erase words, open a run.
+    """Serves a local page: type a text, see what made the model decide, erase words, open a run.
 
     Example: troth serve -m embedded,my-model
 
     A language model: troth serve -m my-llm --prompt "Review: {text} It is" --class-words good,bad
 
-    Needs fastapi and uvicorn: pip install "troth\\[serve]"
+    Needs fastapi and uvicorn: pip install "troth[serve]"
     """
     _options.require("--port", port, 0 <= port <= 65_535, "0 to 65535")
-    try:
+    with importing("serve", "troth serve"):
         import fastapi as fastapi
         import uvicorn
-    except ImportError as error:
-        raise TrothError(f'troth serve needs {error.name}; pip install "troth[serve]"') from None
     from troth.serve.app import build
     from troth.serve.runs import Runs, shown_name
     from troth.store.store import open_run

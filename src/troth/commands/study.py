@@ -24,8 +24,8 @@ def study(
             autocompletion=_options.names_of("studies"),
         ),
     ],
-    only: Annotated[list[str] | None, "These parts only."] = None,
-    data: Annotated[list[str] | None, "Data sets: sst,imdb."] = None,
+    only: Annotated[list[str] | None, "Run only these parts of the study."] = None,
+    data: Annotated[list[str] | None, "Data sets, such as sst,imdb."] = None,
     base: Annotated[str | None, "The model to train or explain."] = None,
     seeds: _options.SeedCount = 1,
     limit: _options.Limit = 0,
@@ -44,6 +44,7 @@ def study(
     from troth import studies
     from troth.commands import _sweeping
     from troth.store.store import Store
+    from troth.sweep.estimate import Estimator
     from troth.sweep.run import check_options
 
     _options.quieten()
@@ -67,13 +68,14 @@ def study(
             retry=retry,
         )  # fmt: skip
         if dry_run:
+            estimator = Estimator(Store(folder), setting.context)
             for part in parts:
                 plan = chosen.plan(part, setting)
                 if plan is None:
                     terminal.echo(f"{part}: computed on the spot")
                 else:
                     terminal.echo(f"{part}:")
-                    _sweeping.print_estimate(plan, Store(folder), workers, setting.context, retry, as_json)
+                    _sweeping.print_estimate(plan, folder, estimator, workers, retry, as_json)
             return
         done = []
         for section in studies.carry_out(chosen, setting, parts):

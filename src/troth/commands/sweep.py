@@ -14,23 +14,24 @@ from troth.core.errors import TrothError
 def sweep(
     plan: Annotated[Path, "A TOML file: models, data, explainers, metrics, seeds."],
     out: Annotated[Path | None, "The run's folder; by default the plan's own, or runs/PLAN."] = None,
-    engine: Annotated[str, "local (processes) or ray."] = "local",
+    engine: Annotated[str, "What runs the cells (pieces of work): local processes, or ray."] = "local",
     workers: _options.Workers = None,
     address: Annotated[str | None, "A Ray cluster: HOST:PORT, ray://HOST:PORT or auto."] = None,
     gpus: Annotated[float | None, "GPUs of each Ray worker, e.g. 0.5."] = None,
     threads: Annotated[int, "Threads of each worker."] = 1,
     retry: _options.Retry = False,
-    shard: Annotated[str | None, "Which of several sweeps over one folder this is: 3/16."] = None,
+    shard: Annotated[str | None, "Carry out one of several shards of the plan: 3/16."] = None,
     dry_run: _options.DryRun = False,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Carries out a plan of models × data × explainers × metrics × seeds; run it again and it resumes.
+    """Runs a plan: models × data × explainers × metrics × seeds. Run it again and it resumes.
 
     Example: troth sweep plan.toml --engine ray --workers 8
     """
     from troth.store.store import Store
     from troth.sweep.context import Context
+    from troth.sweep.estimate import Estimator
     from troth.sweep.plan_file import PlanFile
     from troth.sweep.run import run
 
@@ -41,7 +42,7 @@ def sweep(
     context = Context(store.folder)
     planned = written.plan(context)
     if dry_run:
-        _sweeping.print_estimate(planned, store, workers, context, retry, as_json)
+        _sweeping.print_estimate(planned, store.folder, Estimator(store, context), workers, retry, as_json)
         return
     with _sweeping.run_bar(not as_json) as progress:
         outcome = run(

@@ -17,10 +17,10 @@ from troth.core.terminal import Console
 
 
 def train(
-    recipe: Annotated[str, "plain, masked or salience; join several: 'masked + salience'."],
+    recipe: Annotated[str, "Recipe: plain, masked or salience, or several: 'masked + salience'."],
     data: _options.Data,
     base: Annotated[
-        str | None, "A model folder or hub name, bilstm_attention, or scratch(layers=2, hidden=128)."
+        str | None, "Model to start from: a folder, a hub name, bilstm_attention or scratch(layers=2, hidden=128)."
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder of the model; by default one under runs/.")
@@ -28,41 +28,43 @@ def train(
     like: _options.Like = None,
     salience: Annotated[
         str | None,
-        "Of the recipe salience: text_rank, tf_idf, chi_squared, uniform, a file of scores (.jsonl), or a run "
-        "that explained the training data, RUN:EXPLAINER.",
+        "Scores for the recipe salience: text_rank, tf_idf, chi_squared, uniform, a file of scores (.jsonl), or a run "
+        "that explained the training data (RUN:EXPLAINER).",
     ] = None,
-    weight: Annotated[str | None, "Of the recipe salience: λ, or search for the best of three."] = None,
-    epochs: Annotated[int | None, "Times through the training data."] = None,
-    batch_size: Annotated[int | None, "Rows of a mini-batch, over all devices."] = None,
-    rows_per_pass: Annotated[int | None, "Rows at a time on a device, if memory is short."] = None,
-    learning_rate: Annotated[float | None, "Largest step size."] = None,
-    head_learning_rate: Annotated[float | None, "Largest step size of the classification head."] = None,
-    warmup: Annotated[float | None, "Share of steps over which the rate rises."] = None,
-    schedule: Annotated[str | None, "linear or constant."] = None,
-    weight_decay: Annotated[float | None, "Decay of weights (not biases, layer norms)."] = None,
-    clip: Annotated[float | None, "Largest norm of the gradient."] = None,
-    class_weights: Annotated[str | None, "balanced, or one number per class: 1,2.5."] = None,
-    metric: Annotated[str | None, "accuracy, macro_f1, micro_f1, matthews or auroc."] = None,
-    best_by: Annotated[str | None, "Which epoch is kept: metric, loss or last."] = None,
-    precision: Annotated[str | None, "auto, no, fp16 or bf16."] = None,
+    weight: Annotated[str | None, "Weight λ of the salience loss; or search, for the best of three."] = None,
+    epochs: Annotated[int | None, "Number of epochs."] = None,
+    batch_size: Annotated[int | None, "Examples per mini-batch, over all devices."] = None,
+    rows_per_pass: Annotated[int | None, "Examples per forward pass, if memory is short."] = None,
+    learning_rate: Annotated[float | None, "Peak learning rate."] = None,
+    head_learning_rate: Annotated[float | None, "Peak learning rate of the classification head."] = None,
+    warmup: Annotated[float | None, "Fraction of the steps over which the learning rate warms up."] = None,
+    schedule: Annotated[str | None, "Learning-rate schedule: linear or constant."] = None,
+    weight_decay: Annotated[float | None, "Weight decay; biases and layer norms have none."] = None,
+    clip: Annotated[float | None, "Maximum norm of the gradient."] = None,
+    class_weights: Annotated[str | None, "Class weights of the loss: balanced, or one number per class: 1,2.5."] = None,
+    metric: Annotated[str | None, "Validation metric: accuracy, macro_f1, micro_f1, matthews or auroc."] = None,
+    best_by: Annotated[str | None, "Epoch that is kept, by validation: metric, loss or last."] = None,
+    precision: Annotated[str | None, "Mixed precision: auto, no, fp16 or bf16."] = None,
     seed: _options.Seed = 0,
-    validation: Annotated[str | None, "Other data to validate on."] = None,
-    test: Annotated[list[str] | None, "Splits to score at the end."] = None,
-    hold_out: Annotated[float | None, "Share of train to validate on."] = None,
+    validation: Annotated[str | None, "Other data for validation."] = None,
+    test: Annotated[list[str] | None, "Splits to evaluate at the end."] = None,
+    hold_out: Annotated[float | None, "Fraction of the training split held out for validation."] = None,
     limit: Annotated[int | None, "At most this many examples of each split."] = None,
-    max_length: Annotated[int | None, "Longer texts are cut."] = None,
+    max_length: Annotated[int | None, "Maximum number of tokens; longer texts are truncated."] = None,
     text: _options.TextColumn = None,
     text_pair: _options.PairColumn = None,
     label: _options.LabelColumn = None,
     cpu: Annotated[bool, "Do not use the GPU."] = False,
-    restart: Annotated[bool, "Begin again, whatever the folder holds."] = False,
+    restart: Annotated[bool, "Start over, even if the folder holds an unfinished training."] = False,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Trains a classifier: plain; masked, which makes erased inputs in distribution and so faithfulness measurable; or
-    with salience, which makes attention follow salient words (in our runs attention explained no more faithfully).
+    """Trains a classifier: plainly, with masked inputs, or guided by the salience of words.
 
-    Run the same command again after an interruption and it resumes. Several GPUs: accelerate launch -m troth train …
+    The recipe masked keeps erased inputs in distribution, so that faithfulness can be measured by erasing. The recipe
+    salience makes attention follow salient words; in our experiments attention explained no more faithfully for it.
+
+    An interrupted training resumes when the same command is run again. Several GPUs: accelerate launch -m troth train …
 
     Example: troth train masked --data babi
 

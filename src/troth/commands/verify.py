@@ -18,23 +18,25 @@ _UNSIGNED = "Without a key, a signature shows damage, not who wrote the file."
 
 def verify(
     record: Annotated[Path, "A record or a folder of records (troth explain --record), or a run (troth bench)."],
-    model: Annotated[str | None, "Where the model is now; by default where it was."] = None,
+    model: Annotated[str | None, "Path of the model, if it was moved."] = None,
     key_file: _options.KeyFile = None,
     sample: Annotated[
         int | None, "Of a run: how many metric cells are computed again, 3 by default; 0 for none."
     ] = None,
-    seed: Annotated[int, "Of a run: another seed chooses other cells."] = 0,
+    seed: Annotated[int, "Random seed: another seed draws other cells (pieces of work) of a run."] = 0,
     device: _options.Device = None,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Computes recorded decisions, or a sample of a run, again and says whether they hold: exit code 0, or 1 if not.
+    """Recomputes recorded decisions, or a sample of a run, and compares. Exit code 0 if they hold, 1 if not.
 
     Example: troth verify decisions
 
-    after troth explain "Not a bad film." --record decisions
+    The record was made by: troth explain "Not a bad film." --record decisions
 
     A run: troth verify runs/embedded-reviews-5f2c1a --sample 10
+
+    With a method of your own: troth verify decisions --allow my_file.py:MyExplainer
     """
     from troth.verbs import records
 
@@ -61,7 +63,8 @@ def _run(folder: Path, model: str | None, sample: int | None, seed: int, device:
     found = verify_run(open_run(folder), model, sample=SAMPLE if sample is None else sample, seed=seed, device=device)
     if as_json:
         facts = {"holds": found.holds, "run": str(found.folder), "files": found.files, "cells": found.cells}
-        _options.print_json({**facts, "computed": found.computed, "faults": found.faults})
+        _options.print_json({**facts, "computed": found.computed, "faults": found.faults,
+                             "not_allowed": found.not_allowed})  # fmt: skip
         return found.holds
     console = Console(soft_wrap=True)
     for fault in found.faults:
@@ -72,6 +75,9 @@ def _run(folder: Path, model: str | None, sample: int | None, seed: int, device:
     again = f"{len(found.computed)} of {found.cells} cells were computed again"
     state = "the run holds" if found.holds else "the run does not hold"
     console.print(f"{state}: {found.files} files were read, {again}", markup=False)
+    if found.not_allowed:
+        allowing = " ".join(f"--allow {name}" for name in found.not_allowed)
+        console.print(f"cells of your own code were not computed again; to run it: {allowing}", markup=False)
     console.print(
         "Seals show damage, not who wrote a file; only cells that were computed again are proved.", style="dim"
     )

@@ -1,9 +1,9 @@
-"""Which examples count as one observation: copies of one text, and those of one group that the user has named.
+"""Which examples count as one observation: copies of the same text, and members of a group that the user has named.
 
-Two texts are equal if their words are, after Unicode normalization (NFKC) and case folding; blanks and punctuation do
-not count. They are near copies if they share at least half of their word trigrams (Jaccard index; Broder, 1997), where
-the beginning and the end of a text count as words: one word in nine may differ, in texts of seven words or more. A copy
-of a copy is a copy. Of a pair, both texts must be copies.
+Two texts are equal if their words are equal after Unicode normalization (NFKC) and case folding; white space and
+punctuation do not count. They are near copies if they share at least half of their word trigrams (Jaccard index;
+Broder, 1997), where the beginning and the end of a text count as words: one word in nine may differ, in texts of seven
+words or more. A copy of a copy is a copy. Pairs of texts are copies if both texts are.
 """
 
 import unicodedata
@@ -54,19 +54,19 @@ _Trigram = tuple[str, ...]
 
 
 def _words(text: str) -> Words:
-    """Its words as far as they tell texts apart; of a text without any, the text."""
+    """The words that distinguish a text from others; the text itself if it has none."""
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     words = (plain[start:end] for start, end in word_spans(plain))
     return tuple(word for word in words if word.isalnum() or not _is_punctuation(word)) or (plain.strip(),)
 
 
 def _is_punctuation(word: str) -> bool:
-    """Symbols are words: an emoji may be all that a text says."""
+    """Symbols count as words: a text may consist of an emoji."""
     return all(unicodedata.category(letter)[0] in "PZC" for letter in word)
 
 
 def _copies(keys: Sequence[tuple[Words, Words]]) -> Ints:
-    """The number of each example's text and of all its copies."""
+    """The cluster of each example: the text and all its copies."""
     distinct = numbered(keys)
     every = list(dict.fromkeys(keys))
     links = [(a, b) for a, b in _near([text for text, _ in every]) if _alike(every[a][1], every[b][1])]
@@ -90,10 +90,10 @@ def _trigrams(words: Words) -> set[_Trigram]:
 
 
 def _near(texts: Sequence[Words]) -> Iterator[tuple[int, int]]:
-    """Every two texts that share at least half of their trigrams.
+    """All pairs of texts that share at least half of their trigrams.
 
-    Of such sets each has one of the shared trigrams among the rarer half of its own (prefix filtering; Chaudhuri et
-    al., 2006), and in natural language those are seldom in a second text, so few pairs are compared at all.
+    Any two such texts share a trigram among the rarer half of each one's trigrams (prefix filtering; Chaudhuri et al.,
+    2006). In natural language these rarely occur in a second text, so few pairs have to be compared.
     """
     numbers: dict[_Trigram, int] = {}
     sets = [np.array([numbers.setdefault(each, len(numbers)) for each in _trigrams(words)]) for words in texts]
@@ -105,7 +105,8 @@ def _near(texts: Sequence[Words]) -> Iterator[tuple[int, int]]:
     rarity[np.argsort(np.bincount(columns), kind="stable")] = np.arange(len(numbers))
     order = np.lexsort((rarity[columns], rows))
     rows, columns = rows[order], rarity[columns[order]]
-    place = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # of a trigram in its text, rarest first
+    # Rank of each trigram within its text, the rarest first.
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     rare = place <= np.repeat(sizes // 2, sizes)
     whole, prefix = (
         sparse.csr_array((np.ones(int(some.sum()), np.int32), (rows[some], columns[some])), (len(sets), len(numbers)))
@@ -118,5 +119,5 @@ def _near(texts: Sequence[Words]) -> Iterator[tuple[int, int]]:
         for part in range(0, len(first), _PAIRS):
             one, other = first[part : part + _PAIRS], second[part : part + _PAIRS]
             shared = whole[one].multiply(whole[other]).sum(1)
-            near = 3 * shared >= sizes[one] + sizes[other]  # 2 × shared ≥ those in either
+            near = 3 * shared >= sizes[one] + sizes[other]  # 2 × shared ≥ size of the union
             yield from zip(one[near].tolist(), other[near].tolist(), strict=True)

@@ -1,7 +1,8 @@
-"""Random numbers that depend on what is drawn for, never on when: keyed by seed, example, purpose and row.
+"""Random numbers that depend on what they are for, not on when they are drawn: keyed by seed, example, purpose and
+row.
 
-A counter-based hash (SplitMix64) runs on any device in integer arithmetic, so batch size, order, sharding, resuming and
-hardware change no draw.
+A counter-based hash (SplitMix64) in integer arithmetic gives the same numbers on every device. So batch size, order,
+sharding, resuming and hardware do not change them.
 """
 
 import hashlib
@@ -33,15 +34,13 @@ def key(*parts: object) -> int:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """The generators that libraries share with the user (Python's, numpy's, torch's) begin with the seed; afterwards
-    they are the user's again.
-    """
+    """Seeds the global random generators of Python, numpy and torch, and restores their state afterwards."""
     gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
     before = random.getstate(), np.random.get_state(), torch.get_rng_state()
     try:
         random.seed(seed)
         np.random.seed(seed % 2**32)
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed would reach GPUs that are not restored
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would also seed GPUs, whose state is not restored
         if gpus:
             torch.cuda.manual_seed_all(seed)
         yield
@@ -54,7 +53,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def row_keys(base: int | Tensor, rows: Tensor) -> Tensor:
-    """A key for each row number, of one base or of a base each. [rows] -> [rows]"""
+    """A key for each row number, from one base key or from one per row. [rows] -> [rows]"""
     return _mix(rows.to(torch.int64) * _GOLDEN + base)
 
 
@@ -67,32 +66,34 @@ def uniforms(keys: Tensor, width: int) -> Tensor:
 
 def normals(keys: Tensor, width: int) -> Tensor:
     """Standard normal numbers, `width` for each key. [rows] -> [rows, width]"""
-    # Box-Muller on neighbors, so that number i is the same whatever the width; 1 - u is never 0.
+    # Box-Muller on neighboring numbers, so that number i does not depend on the width; 1 - u is never 0.
     first, second = uniforms(keys, 2 * width).view(len(keys), width, 2).unbind(-1)
     return torch.sqrt(-2 * torch.log1p(-first)) * torch.cos(2 * torch.pi * second)
 
 
 def _mix(bits: Tensor) -> Tensor:
-    # Torch shifts int64 arithmetically; the masks make the shifts logical.
+    # Torch shifts int64 arithmetically; the masks turn this into a logical shift.
     bits = (bits ^ ((bits >> 30) & ((1 << 34) - 1))) * _MIX_1
     bits = (bits ^ ((bits >> 27) & ((1 << 37) - 1))) * _MIX_2
     return bits ^ ((bits >> 31) & ((1 << 33) - 1))
 
 
 def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The same as `_mix`; whole numbers here have no sign."""
+    """The same as `_mix`, for unsigned integers."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(_MIX_1 + (1 << 64))
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(_MIX_2 + (1 << 64))
     return bits ^ (bits >> np.uint64(31))
 
 
 def first_uniforms(keys: Sequence[int], width: int) -> NDArray[np.float32]:
-    """[keys, width] the first row of `Draws(key).uniforms` of every key."""
+    """[keys, width] The first row of `Draws(key).uniforms` for each key."""
     return _uniforms(np.array(keys, np.uint64), width)
 
 
 def _uniforms(rows: NDArray[np.uint64], width: int) -> NDArray[np.float32]:
-    """[rows, width] of unmixed keys. In numpy: on so few numbers torch's calls take longer than what they do."""
+    """[rows, width] from keys that are not mixed yet. In numpy, because torch's call overhead dominates for so few
+    numbers.
+    """
     with np.errstate(over="ignore"):
         bits = _mixed(_mixed(rows)[:, None] + np.arange(1, width + 1, dtype=np.uint64) * _GOLDEN_BITS)
     return (bits >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)
@@ -105,15 +106,15 @@ class Draws:
     key: int
 
     def uniforms(self, rows: int, width: int) -> Tensor:
-        """[rows, width] numbers in [0, 1); row i is the same whatever `rows` is."""
+        """[rows, width] Numbers in [0, 1); row i does not depend on the number of rows."""
         with np.errstate(over="ignore"):
             keys = np.arange(rows, dtype=np.uint64) * _GOLDEN_BITS + np.uint64(self.key)
         return torch.from_numpy(_uniforms(keys, width))
 
     def normals(self, rows: int, width: int) -> Tensor:
-        """[rows, width] standard normal numbers."""
+        """[rows, width] Standard normal numbers."""
         return normals(row_keys(self.key, torch.arange(rows)), width)
 
     def generator(self) -> np.random.Generator:
-        """For what needs a sequence: permutations, choices, scipy."""
+        """A generator for sequences of draws: permutations, choices, scipy."""
         return np.random.default_rng(self.key)

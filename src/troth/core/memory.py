@@ -1,4 +1,4 @@
-"""Memory of a device: what is free, what is moved there, and whether an error says that it ran out."""
+"""Device memory: how much is free, how tensors are copied there, and which errors mean that it ran out."""
 
 from collections.abc import Sequence
 
@@ -21,18 +21,18 @@ def ran_out(error: BaseException) -> bool:
 
 
 def free(device: torch.device) -> int:
-    """Bytes that a GPU has left for this process: those nobody holds, and those that torch keeps to use again."""
+    """Bytes available to this process on a GPU: free memory, and memory that torch has cached for reuse."""
     reusable = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return torch.cuda.mem_get_info(device)[0] + reusable
 
 
 def moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """On the device; only out of pinned memory does a copy not wait for it."""
+    """The tensor on the device; on a GPU it is copied from pinned memory, so that the copy is asynchronous."""
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def moved_together(arrays: Sequence[NDArray[np.int64]], device: torch.device) -> list[Tensor]:
-    """Several arrays on the device, to which a GPU gets them in one copy: pinning memory takes longer than copying."""
+    """Copies several arrays to a device; to a GPU in one piece, because pinning memory takes longer than copying."""
     if device.type != "cuda":
         return [torch.from_numpy(array).to(device) for array in arrays]
     joined = moved(torch.from_numpy(np.concatenate([array.ravel() for array in arrays])), device)

@@ -1,7 +1,7 @@
-"""What the columns of a model's logits mean; all that turns them into probabilities and decisions is here.
+"""The meaning of the columns of a model's logits; only this module turns them into probabilities and predictions.
 
-"classes": exactly one of them holds, so they share a softmax. "labels": each holds or not, a yes/no question of its own
-with a sigmoid of its own. "values": plain numbers (a regression, log-probabilities), which are explained as they are.
+"classes": exactly one of them is true, so they share a softmax. "labels": each is true or false on its own, with its
+own sigmoid. "values": plain numbers (a regression, log-probabilities), which are explained as they are.
 """
 
 from typing import Literal, TypeAlias
@@ -13,29 +13,30 @@ from troth.core.errors import TrothError
 
 Outputs: TypeAlias = Literal["classes", "labels", "values"]
 Of: TypeAlias = Literal["logit", "probability", "log_probability", "largest_logit"]
-PREDICTED = -1  # as a target: what each row is predicted to be
-THRESHOLD = 0.5  # of labels: what is more probable holds
+PREDICTED = -1  # as a target: the class that is predicted for each row
+THRESHOLD = 0.5  # labels with a higher probability are predicted
 
 
 def probabilities(logits: Tensor, outputs: Outputs) -> Tensor:
-    """What each column's probability is; of values the numbers themselves. [..., columns] -> [..., columns]"""
+    """The probability of each column; values are returned unchanged. [..., columns] -> [..., columns]"""
     if outputs == "classes":
         return logits.softmax(-1)
     return logits.sigmoid() if outputs == "labels" else logits
 
 
 def log_probabilities(logits: Tensor, outputs: Outputs) -> Tensor:
-    """Their logarithms, which never are −inf; of values the numbers themselves."""
+    """Log-probabilities, never −inf; values are returned unchanged."""
     if outputs == "classes":
         return logits.log_softmax(-1)
     return torch.nn.functional.logsigmoid(logits) if outputs == "labels" else logits
 
 
 def averaged(logits: Tensor, counts: Tensor, outputs: Outputs) -> Tensor:
-    """Logits whose probabilities are the mean over the draws of each row, as many as its count: [draws, columns].
+    """Logits whose probabilities are the mean over the draws of each row. [draws, columns], [rows] -> [rows,
+    columns]
 
-    Of classes: log of the mean probability plus the mean normalizer, so that equal draws give their own logits. Values
-    are averaged themselves. A row of one draw stays as it is.
+    For classes: the log of the mean probability plus the mean normalizer, so that equal draws return their own logits.
+    Values are averaged directly. A row with a single draw is unchanged.
     """
     if outputs == "values":
         return means(logits, counts)
@@ -49,7 +50,7 @@ def averaged(logits: Tensor, counts: Tensor, outputs: Outputs) -> Tensor:
 
 
 def means(values: Tensor, counts: Tensor) -> Tensor:
-    """The mean of each row's draws. [draws, ...], [rows] -> [rows, ...]"""
+    """The mean over the draws of each row. [draws, ...], [rows] -> [rows, ...]"""
     rows = torch.arange(len(counts)).repeat_interleave(counts)
     sums = values.new_zeros(len(counts), *values.shape[1:]).index_add_(0, rows, values)
     return sums / counts.view(-1, *[1] * (values.dim() - 1)).to(values.dtype)
@@ -60,12 +61,12 @@ def _log(shares: Tensor) -> Tensor:
 
 
 def strongest(logits: Tensor, outputs: Outputs) -> Tensor:
-    """The column that "predicted" stands for: the most probable one; of values the first. [..., columns] -> [...]"""
+    """The column that "predicted" refers to: the most probable one; for values, the first. [..., columns] -> [...]"""
     return logits.argmax(-1) if outputs != "values" else torch.zeros_like(logits[..., 0], dtype=torch.int64)
 
 
 def decisions(logits: Tensor, outputs: Outputs, target: Tensor, threshold: float = THRESHOLD) -> Tensor:
-    """What is decided: the class; of labels whether each row's target holds, 1 or 0. [rows, columns] -> [rows]"""
+    """The predicted class; for labels, 1 if the target is predicted, else 0. [rows, columns] -> [rows]"""
     if outputs == "classes":
         return logits.argmax(-1)
     if outputs == "labels":
@@ -74,7 +75,7 @@ def decisions(logits: Tensor, outputs: Outputs, target: Tensor, threshold: float
 
 
 def value_of(of: Of, logits: Tensor, target: Tensor, against: Tensor, outputs: Outputs) -> Tensor:
-    """What is explained of each row. [rows, columns], [rows], [rows] -> [rows]"""
+    """The number that is explained for each row. [rows, columns], [rows], [rows] -> [rows]"""
     logits = at_least_single(logits)
     if of == "probability":
         values = probabilities(logits, outputs)
@@ -91,5 +92,5 @@ def value_of(of: Of, logits: Tensor, target: Tensor, against: Tensor, outputs: O
 
 
 def at_least_single(tensor: Tensor) -> Tensor:
-    """Half precision becomes single; single and double stay."""
+    """Converts half precision to single precision; single and double precision are unchanged."""
     return tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()

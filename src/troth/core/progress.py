@@ -100,14 +100,22 @@ def track(items: Iterable[T], total: int, title: str, *, shown: bool) -> Iterato
         left = f", about {duration(passed * (total - done) / done)} left" if done else ""
         return f"{title}: {done:,.0f} of {total:,} after {duration(passed)}{left}"
 
+    # The first item may take minutes: a timer shows the bar. A notebook's must come from the main thread.
+    starting = threading.Timer(_SOON, line.start)
+    starting.daemon = True
     try:
         with lines(shown, text):
+            if shown and watched() and not line.console.is_jupyter:
+                starting.start()
             for item in items:
                 line.advance(task)
                 if not line.live.is_started and time.monotonic() - begun > _SOON:
                     line.start()
                 yield item
     finally:
+        starting.cancel()
+        if starting.is_alive():
+            starting.join()
         line.stop()
 
 

@@ -1,4 +1,4 @@
-"""What explain and measure return: plain lists that can leave the tool, and matrices of several targets."""
+"""The return types of explain and measure: lists that can be exported, and matrices for several targets."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from troth.core.types import Scores as UnitScores
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matrix(Shown):
-    """How much each unit (columns) pushes toward each target (rows), by one method."""
+    """How much each unit (columns) pushes toward each target (rows), for one method."""
 
     attributions: tuple[Attribution, ...]  # one per row
 
@@ -27,7 +27,7 @@ class Matrix(Shown):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The name of each row: the tokens of a continuation."""
+        """The name of each row: for a continuation, its tokens."""
         return tuple(attribution.label(attribution.target) for attribution in self.attributions)
 
     @property
@@ -36,14 +36,16 @@ class Matrix(Shown):
 
     @property
     def values(self) -> tuple[float, ...]:
-        """What the model says of each target on the whole text: of a continuation's tokens their log-probabilities."""
+        """The model's output for each target on the whole text: for a continuation, the log-probabilities of its
+        tokens.
+        """
         return tuple(
             attribution.probabilities[attribution.target] if attribution.probabilities else float("nan")
             for attribution in self.attributions
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON: what the rows share, once, and the scores row by row."""
+        """Plain data for JSON: shared fields once, and the scores of each row."""
         first = self.attributions[0].to_dict()
         own = ("scores", "target", "target_label", "against", "against_label", "labels", "probabilities", "rest", "gap")
         shared = {name: value for name, value in first.items() if name not in (*own, "proof")}
@@ -63,23 +65,25 @@ class Matrix(Shown):
 
 
 def matrices(attributions: Iterable[Attribution]) -> list[Matrix]:
-    """Explanations of one text by one method that stand next to each other, together."""
+    """Groups adjacent explanations of one text by one method."""
 
     def of(attribution: Attribution) -> tuple[int, str]:
         return id(attribution.question.encoding), attribution.explainer
 
-    held = list(attributions)  # so that no two encodings can have one id
+    held = list(attributions)  # keeps all encodings alive, so that their ids are unique
     return [Matrix(tuple(rows)) for _, rows in groupby(held, key=of)]
 
 
 class Attributions(Shown, list[Attribution], Exportable):
-    """One attribution per text; as a table, a row per unit."""
+    """One attribution per text; exported as a table with one row per unit."""
 
     def __getitem__(self, place: Any) -> Any:
         return Attributions(super().__getitem__(place)) if isinstance(place, slice) else super().__getitem__(place)
 
     def matrices(self) -> list[Matrix]:
-        """Those of several targets (target="each") as one matrix per text: targets down, units across."""
+        """The attributions for several targets (target="each") as one matrix per text: targets as rows, units as
+        columns.
+        """
         return matrices(self)
 
     def sheet(self) -> Sheet:
@@ -97,7 +101,7 @@ class Attributions(Shown, list[Attribution], Exportable):
 
 
 class Explanations(Shown, dict[str, Attributions], Exportable):
-    """Those of several methods, by the method's name; a notebook shows each text under all of them, side by side."""
+    """The attributions of several methods, by name; notebooks show the methods side by side for each text."""
 
     def sheet(self) -> Sheet:
         return Attributions(chain(*self.values())).sheet()
@@ -113,7 +117,7 @@ class Explanations(Shown, dict[str, Attributions], Exportable):
 
 
 class Scores(Shown, list[Score], Exportable):
-    """One score per attribution, and what each is about."""
+    """One score per attribution, and the example of each."""
 
     def __init__(self, scores: Iterable[Score] = (), metric: str = "", examples: Iterable[str] = ()) -> None:
         super().__init__(scores)
@@ -148,7 +152,9 @@ class Scores(Shown, list[Score], Exportable):
 
 
 def by_text(methods: Sequence[Sequence[Attribution]]) -> list[tuple[Attribution, ...]]:
-    """Every text's explanations; where the user has changed the lists, so that they do not match, one by one."""
+    """The explanations of each text together; if the user has changed the lists so that they no longer match, one by
+    one.
+    """
     if len({len(attributions) for attributions in methods}) > 1:
         return [(attribution,) for attribution in chain(*methods)]
     return list(zip(*methods, strict=True))

@@ -1,4 +1,4 @@
-"""Scores that somebody else computed: which tokens or characters each belongs to, and where those stand in the text."""
+"""Scores that were computed elsewhere: which tokens or characters they belong to, and where these are in the text."""
 
 import re
 import unicodedata
@@ -9,19 +9,19 @@ from troth.core.errors import TrothError
 from troth.core.example import Example
 from troth.core.units import Span
 
-# What tokenizers write at the borders of words; a token is tried as it stands first.
+# Markers of word boundaries in tokenizer output; a token is first tried unchanged.
 _MARKS = re.compile(r"^##|[ĠĊ▁]|</w>$|@@$")
 _UNKNOWN = ("[UNK]", "<unk>")
 
 
 class Scored(NamedTuple):
-    scores: Any  # None where it cannot be read
+    scores: Any  # None if it cannot be read
     spans: list[tuple[int, int]] | None = None
     tokens: list[str] | None = None
 
 
 def parts(result: Any, text: str, n_units: int) -> Scored:
-    """What the scores belong to, from the shape of what a function returned."""
+    """What the scores refer to, inferred from the shape of a function's return value."""
     if hasattr(result, "detach"):
         result = result.detach().double().cpu()
     if hasattr(result, "tolist"):
@@ -54,10 +54,10 @@ def _is_row(row: Any, length: int) -> bool:
 
 
 def locate(example: Example, tokens: Sequence[str]) -> list[Span | None]:
-    """Where each token stands in the text, read from left to right; None for special tokens and the second text."""
+    """The position of each token in the text, from left to right; None for special tokens and the second text."""
     text = _folded(example.text) + "\n" + _folded(example.text_pair or "")
     places: list[Span | None] = []
-    unknown: list[int] = []  # tokens that stand for what comes before the next known one
+    unknown: list[int] = []  # tokens that cover the text before the next known token
     cursor = 0
     for token in tokens:
         start, end = _find(text, cursor, token, gap=bool(unknown))
@@ -78,7 +78,7 @@ def locate(example: Example, tokens: Sequence[str]) -> list[Span | None]:
 
 
 def _find(text: str, cursor: int, token: str, gap: bool) -> Span:
-    """Where the token stands, after white space or, where a gap is allowed, at the start of a word; -1 if nowhere."""
+    """The position of a token after white space or, if a gap is allowed, at the next word start; -1 if not found."""
     before = r".*?(?:(?<!\w)|(?!\w))" if gap else r"\s*"
     for written in dict.fromkeys((token, _MARKS.sub("", token))):
         bare = re.escape(_folded(written).strip())
@@ -89,12 +89,12 @@ def _find(text: str, cursor: int, token: str, gap: bool) -> Span:
 
 
 def _share(places: list[Span | None], unknown: list[int], text: str, start: int, end: int) -> None:
-    """Unknown tokens get a word each of what was passed over, or all of it where that does not come out even."""
+    """Assigns one skipped word to each unknown token, or all skipped text to each if the numbers do not match."""
     words = [word.span() for word in re.compile(r"\S+").finditer(text, start, end)]
     for place, token in enumerate(unknown):
         places[token] = words[place] if len(words) == len(unknown) else (start, end)
 
 
 def _folded(text: str) -> str:
-    """Lower case without accents, letter for letter, so that places stay what they are."""
+    """Lower case without accents, character by character, so that positions do not change."""
     return "".join(unicodedata.normalize("NFD", letter)[0].lower()[0] for letter in text)

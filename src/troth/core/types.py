@@ -1,4 +1,4 @@
-"""The words of troth: an example, how a model reads it, a question about it, an explanation and its score."""
+"""The core types: an example, its encoding, a question about it, an explanation and its score."""
 
 from __future__ import annotations
 
@@ -27,28 +27,29 @@ if TYPE_CHECKING:
     from troth.models import TextClassifier
 
 Scores = NDArray[np.float32]
-PROMPT = -2  # as the unit of a token: it belongs to the prompt, so nothing ever changes it
+PROMPT = -2  # the unit of a prompt's tokens, which no masking changes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Encoding(Shown):
-    """One example as one model reads it; never padded."""
+    """One example as one model reads it, without padding."""
 
     example: Example
     ids: Tensor  # [length]
-    units: Tensor  # [length] unit of each token, below 0 = never erased (PROMPT: nor ever moved on a path)
+    units: Tensor  # [length] unit of each token; below 0 = never erased (PROMPT: not moved by path methods either)
     unit_texts: tuple[str, ...]
     unit_spans: tuple[Span, ...]  # characters in the original text
     unit_segments: tuple[int, ...]  # 0 = in text, 1 = in text_pair, 2 + i = shot i of a prompt
     token_types: Tensor | None = None  # [length]
     prefix_length: int = 0  # tokens of a prompt before the text, shared by all erased inputs
-    truncated: int = 0  # units cut off at the end of the text
-    tokenized: bool = True  # False: ids are the numbers of the units, for a model without a vocabulary
-    around: tuple[tuple[int | None, str], ...] = ()  # a prompt's parts in order: (None, its words) or (segment, "")
-    unit_kind: str = "word"  # token, word, sentence, passage, or span: the user's own
-    written: tuple[tuple[int, str], ...] = ()  # of a continuation that is explained: each token's id and text
-    asked: tuple[int, Span] | None = None  # the token whose label is asked about, and the characters of its word
-    readable: bool = True  # False: without the model's tokens, so it can be shown, not asked about
+    truncated: int = 0  # units that were cut off at the end of the text
+    tokenized: bool = True  # False: ids are the indices of the units, for a model without a vocabulary
+    # The parts of a prompt in order: (None, its words) or (segment, "").
+    around: tuple[tuple[int | None, str], ...] = ()
+    unit_kind: str = "word"  # token, word, sentence, passage, or span (the user's own)
+    written: tuple[tuple[int, str], ...] = ()  # id and text of each token of the continuation that is explained
+    asked: tuple[int, Span] | None = None  # the token whose label is explained, and the characters of its word
+    readable: bool = True  # False: stored without the model's tokens, so it can be shown but not read by the model
 
     @property
     def n_units(self) -> int:
@@ -59,45 +60,50 @@ class Encoding(Shown):
         return self.ids.shape[0]
 
     @cached_property
-    def tokenless(self) -> Tensor:
-        """[units] True where no token joins the unit."""
+    def tokens_per_unit(self) -> NDArray[np.int64]:
+        """[units] The number of tokens of each unit."""
         units = self.units.numpy()
-        return torch.from_numpy(np.bincount(units[units >= 0], minlength=self.n_units) == 0)
+        return np.bincount(units[units >= 0], minlength=self.n_units)
+
+    @property
+    def tokenless(self) -> Tensor:
+        """[units] True for units without a token."""
+        return torch.from_numpy(self.tokens_per_unit == 0)
 
     @cached_property
     def has_tokenless(self) -> bool:
-        return len({unit for unit in self.units.tolist() if unit >= 0}) < self.n_units
+        return 0 in self.tokens_per_unit.tolist()
 
     def _line(self) -> str:
         return f"of {self.example.id!r}: {counted(self.n_tokens, 'token')}, {counted(self.n_units, self.unit_kind)}"
 
     @property
     def about(self) -> str:
-        """The word whose label is asked about, in words."""
+        """Describes the word whose label is explained."""
         if self.asked is None:
             return ""
         start, end = self.asked[1]
         return f"about the word {self.example.text[start:end]!r} at character {start}"
 
     def per_token(self, keep: Tensor, others: float = 1.0) -> Tensor:
-        """[rows, units] -> [rows, length]; tokens in no unit get `others`."""
+        """[rows, units] -> [rows, length]; tokens outside all units get `others`."""
         return spread(keep, self.units.expand(len(keep), -1), others)
 
     def per_unit(self, scores: Tensor) -> Tensor:
-        """[length] -> [units], summed: completeness survives."""
+        """[length] -> [units] Sums token scores into units, which preserves completeness."""
         return gather_units(scores[None], self.units[None], self.n_units)[0]
 
 
 def spread(keep: Tensor, units: Tensor, others: float | Tensor = 1.0) -> Tensor:
-    """What each token keeps, given what its unit keeps. [rows, units], [rows, length] -> [rows, length]"""
-    # A number is written by the device itself: copied there, it would have to wait for all that is under way.
+    """Gives each token the value of its unit. [rows, units], [rows, length] -> [rows, length]"""
+    # A fill on the device is asynchronous; copying a number to it would wait for everything in progress.
     beside = others.expand(len(keep), 1) if isinstance(others, Tensor) else keep.new_full((len(keep), 1), others)
     padded = torch.cat([keep, beside.to(keep.dtype)], dim=1)
     return padded.gather(1, torch.where(units < 0, keep.shape[1], units))
 
 
 def gather_units(scores: Tensor, units: Tensor, n_units: int) -> Tensor:
-    """Token scores summed into their units. [rows, length, ...], [rows, length] -> [rows, units, ...]"""
+    """Sums token scores into units. [rows, length, ...], [rows, length] -> [rows, units, ...]"""
     sums = scores.new_zeros(len(scores), n_units + 1, *scores.shape[2:])
     index = torch.where(units < 0, n_units, units).reshape(*units.shape, *[1] * (scores.dim() - 2))
     return sums.scatter_add(1, index.expand_as(scores), scores)[:, :n_units]
@@ -105,13 +111,13 @@ def gather_units(scores: Tensor, units: Tensor, n_units: int) -> Tensor:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Question(Shown):
-    """Explain this, for that class (rather than another), given that only these units are left."""
+    """Which class is explained (perhaps against another), for an input of which some units may already be erased."""
 
     encoding: Encoding
     target: int
     against: int | None = None
-    base: Tensor | None = None  # [units] 1 = still there; None = all
-    erased_by: Masking | None = None  # how the others were erased
+    base: Tensor | None = None  # [units] 1 = still there; None = all units
+    erased_by: Masking | None = None  # the masking that erased the missing units
     seed: int = 0
 
     @property
@@ -120,7 +126,7 @@ class Question(Shown):
 
     @property
     def left(self) -> Tensor:
-        """[units] what is still there."""
+        """[units] How much of each unit is still there."""
         return torch.ones(self.n_units) if self.base is None else self.base
 
     def _line(self) -> str:
@@ -128,32 +134,32 @@ class Question(Shown):
         return f"about class {self.target}{against} of {self.encoding!r}"
 
     def erased(self, base: Tensor, by: Masking) -> Question:
-        """The same question about an input that has only `base` left."""
+        """The same question about an input of which only `base` is left."""
         return replace(self, base=base, erased_by=by)
 
     def draws(self, purpose: str) -> draws.Draws:
-        """Random numbers of this question's own; fresh for every base."""
+        """Random numbers for one purpose on this question; different for each `base`."""
         left = "" if self.base is None else self.base.numpy().tobytes().hex()
         return draws.Draws(draws.key(self.seed, self.encoding.example.id, purpose, left))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Attribution(Shown):
-    """One score per unit: how much it pushes toward the target."""
+    """One score per unit: how much the unit pushes toward the target."""
 
     question: Question
     scores: Scores  # [units]
     signed: bool
-    rest: float = 0.0  # the score of the tokens that are in no unit
-    gap: float | None = None  # by how much the scores of a path method miss the change they should sum to
-    explainer: str = ""  # the spec it was made with
-    model: str = ""  # fingerprint of the model explained
+    rest: float = 0.0  # score of the tokens outside all units
+    gap: float | None = None  # by how much the scores of a path method miss the difference they should sum to
+    explainer: str = ""  # spec of the explainer
+    model: str = ""  # fingerprint of the model
     labels: tuple[str, ...] = ()
-    probabilities: tuple[float, ...] = ()  # of the whole input; of values the values
-    outputs: Outputs = "classes"  # what they are
-    threshold: float = THRESHOLD  # of labels: what is more probable holds
+    probabilities: tuple[float, ...] = ()  # on the whole input; values for models that return values
+    outputs: Outputs = "classes"  # what the model's outputs mean
+    threshold: float = THRESHOLD  # the probability above which a label is predicted
     note: str = ""
-    proof: Proof | None = None  # what `troth.prove` found
+    proof: Proof | None = None  # the result of `troth.prove`
 
     def __post_init__(self) -> None:
         scores = self.scores.detach().cpu().numpy() if isinstance(self.scores, Tensor) else self.scores
@@ -181,7 +187,7 @@ class Attribution(Shown):
 
     @property
     def is_predicted(self) -> bool:
-        """Whether the model predicts the target: it is the class chosen, or a label above the threshold."""
+        """Whether the model predicts the target: it is the predicted class, or a label above the threshold."""
         if not self.probabilities or self.outputs == "values":
             return False
         if self.outputs == "labels":
@@ -189,18 +195,22 @@ class Attribution(Shown):
         return int(np.argmax(self.probabilities)) == self.target
 
     def magnitude(self) -> Attribution:
-        """The absolute variant: how much a unit matters, either way. Its order is another, so its proof is not this."""
+        """Absolute scores: how much each unit matters in either direction. Their ranking differs, so the proof is
+        dropped.
+        """
         return replace(self, scores=np.abs(self.scores), signed=False, proof=None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON; a score that is undefined is None."""
+        """Plain data for JSON; undefined scores become None."""
         from troth.core.plain import attribution_to_dict
 
         return attribution_to_dict(self)
 
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any], model: TextClassifier | None = None) -> Attribution:
-        """What `to_dict` gave. With the model it can also be measured and proved; without, only shown and read."""
+        """Rebuilds an attribution from `to_dict`. Without the model it can be read and shown, but not measured or
+        proved.
+        """
         from troth.core.plain import attribution_from_dict
 
         return attribution_from_dict(facts, model)
@@ -218,7 +228,7 @@ class Attribution(Shown):
         units: UnitKind = "word",
         signed: bool | None = None,
     ) -> Attribution:
-        """Anybody else's explanation, to be measured: one score per character span, token or unit of ours."""
+        """An explanation from another tool, to be measured: one score per character span, token or unit."""
         attribution: Attribution = core.rooms["import_scores"]().import_scores(
             model, example, scores, spans=spans, tokens=tokens, target=target, units=units, signed=signed
         )
@@ -234,16 +244,16 @@ class Attribution(Shown):
 
 @dataclass(frozen=True)
 class Score:
-    """What a metric says of one explanation."""
+    """The result of a metric for one explanation."""
 
-    value: float  # NaN = undefined, and `why` says so
-    record: Mapping[str, Any] = field(default_factory=dict)  # what a summary needs: predictions by ratio, tp/fp/fn, …
+    value: float  # NaN = undefined; `why` gives the reason
+    record: Mapping[str, Any] = field(default_factory=dict)  # what a summary needs: predictions per ratio, tp/fp/fn, …
     why: str = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rows(Shown):
-    """A chunk of erased inputs as tensors, of one example or of many, padded on the right."""
+    """A batch of erased inputs as tensors, of one or several examples, padded on the right."""
 
     encodings: Sequence[Encoding]  # one per row
     ids: Tensor  # [rows, length]
@@ -251,19 +261,19 @@ class Rows(Shown):
     lengths: Tensor  # [rows]
     target: Tensor  # [rows]
     against: Tensor  # [rows] -1 = none
-    keys: Tensor  # [rows] keys of the random draws
+    keys: Tensor  # [rows] keys of the random generators
     token_types: Tensor | None = None  # [rows, length]
-    prompt_is_fixed: bool = False  # nobody needs derivatives with respect to the prompt's vectors
-    embeddings: Tensor | None = None  # [rows, length, hidden] word vectors, where they are no longer those of the ids
+    prompt_is_fixed: bool = False  # no gradient with respect to the prompt's vectors is needed
+    embeddings: Tensor | None = None  # [rows, length, hidden] word vectors, if they are no longer those of the ids
     attention: Tensor | None = None  # [rows, length] added to the attention logits of each key, in every layer
-    output_factor: Tensor | None = None  # [rows, length, hidden] multiplies what the embedding layer gives
-    asked: Tensor | None = None  # [rows, length] True at the token whose label is asked about (a token classifier)
-    kept: Tensor | None = None  # [rows, units] how much of each unit is left here; None = all
-    # What asking the device would cost a wait for; None = ask it.
-    width: int | None = None  # tokens of the longest row, once what is to be deleted is
-    is_even: bool | None = None  # whether all rows are as long as that
-    lengths_after: NDArray[np.int64] | None = None  # [rows] tokens of each, once what is to be deleted is
-    side_model_rows: int = 0  # that another model has read to erase these
+    output_factor: Tensor | None = None  # [rows, length, hidden] multiplies the output of the embedding layer
+    asked: Tensor | None = None  # [rows, length] True at the token whose label is explained (token classifiers)
+    kept: Tensor | None = None  # [rows, units] how much of each unit is left; None = everything
+    # Known on the host, so that nothing has to wait for the device; None = read it from the device.
+    width: int | None = None  # length of the longest row after erasing
+    is_even: bool | None = None  # whether all rows have that length
+    lengths_after: NDArray[np.int64] | None = None  # [rows] length of each row after erasing
+    side_model_rows: int = 0  # rows that another model has read to erase these
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -273,7 +283,7 @@ class Rows(Shown):
 
     @property
     def real(self) -> Tensor:
-        """[rows, length] True where there is a token, False where there is padding."""
+        """[rows, length] True for tokens, False for padding."""
         return torch.arange(self.ids.shape[1], device=self.ids.device) < self.lengths[:, None]
 
     @property
@@ -285,15 +295,15 @@ class Rows(Shown):
 
     @property
     def known_lengths(self) -> list[int]:
-        """The lengths on the host; where they are known before, nobody waits for the device."""
+        """The lengths on the host, without waiting for the device if they are known there."""
         if not self.is_padded:
             return [self.ids.shape[1]] * len(self)
         after = self.lengths_after
-        # Whoever puts other rows or tokens into this object need not know of them.
+        # Code that replaces the rows or tokens of this object does not update the known lengths.
         is_known = after is not None and len(after) == len(self) and self.width == self.ids.shape[1]
         lengths: list[int] = (after if is_known else self.lengths).tolist()  # type: ignore[union-attr]
         return lengths
 
     def vectors(self, model: TextClassifier) -> Tensor:
-        """[rows, length, hidden] the word vectors as they are now."""
+        """[rows, length, hidden] The current word vectors."""
         return model.embed(self.ids) if self.embeddings is None else self.embeddings

@@ -1,4 +1,4 @@
-"""What the model says of the rows of a probe: `Answers` for the method that asked, gathered by an `AnswerBuffer`."""
+"""What the model returned for the rows of a probe: `Answers`, which an `AnswerBuffer` collects batch by batch."""
 
 from __future__ import annotations
 
@@ -18,39 +18,41 @@ from troth.core.outputs import THRESHOLD, Of, Outputs, at_least_single, value_of
 from troth.core.types import Question, Rows, gather_units
 from troth.engine.probes import Reading
 
-Name = tuple[str, str]  # "logits", "units", "rest" or "rows", and what it is there
-_ON_DEVICE = 1 << 28  # bytes of answers that may stay there until the round ends
+Name = tuple[str, str]  # "logits", "units", "rest" or "rows", and the name of the value
+_ON_DEVICE = 1 << 28  # bytes of answers that may stay on the device until a round ends
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What the model said of each row of a probe, question by question, on the CPU."""
+    """What the model returned for each row of a probe, on the CPU."""
 
     questions: Sequence[Question]
     counts: NDArray[np.int64]  # [questions] rows of each
     logits: Tensor  # [rows, classes]
-    units: Mapping[str, Tensor]  # [rows, most units] token numbers summed into units; 0 beyond a text's own units
-    rest: Mapping[str, Tensor]  # [rows] their sum over tokens in no unit
+    units: Mapping[str, Tensor]  # [rows, most units] token values summed into units; 0 beyond the units of a text
+    rest: Mapping[str, Tensor]  # [rows] the sum over tokens outside all units
     rows: Mapping[str, Tensor]  # [rows, ...]
     outputs: Outputs = "classes"  # what the columns of the logits mean
-    threshold: float = THRESHOLD  # of labels
+    threshold: float = THRESHOLD  # the probability above which a label is predicted
 
     @property
     def question(self) -> Question:
-        """The question, where the probe was about one text."""
+        """The question of a probe about one text."""
         (question,) = self.questions
         return question
 
     @cached_property
     def target(self) -> Tensor:
-        """[rows] the class each row's question is about."""
+        """[rows] The target of each row's question."""
         return torch.from_numpy(np.repeat([question.target for question in self.questions], self.counts))
 
     def value(self, of: Of = "logit") -> Tensor:
-        """[rows] the target's logit, probability or log-probability (less the other class's in a contrast)."""
+        """[rows] The target's logit, probability or log-probability; in a contrast, the difference from the other
+        class's.
+        """
         against = np.array([-1 if each.against is None else each.against for each in self.questions])
         if of == "logit" and (against < 0).all() and bool((self.target >= 0).all()):
-            return self._of_target(at_least_single(self.logits))  # by far the most often
+            return self._of_target(at_least_single(self.logits))  # the usual case
         return value_of(of, self.logits, self.target, torch.from_numpy(np.repeat(against, self.counts)), self.outputs)
 
     def _of_target(self, values: Tensor) -> Tensor:
@@ -58,27 +60,27 @@ class Answers:
 
     @cached_property
     def probability(self) -> Tensor:
-        """[rows] the target's probability; of values the number itself."""
+        """[rows] The probability of the target; for models that return values, the value."""
         return self._of_target(self.probabilities)
 
     @cached_property
     def probabilities(self) -> Tensor:
-        """[rows, classes] the probability of each class or label; of values the numbers themselves."""
+        """[rows, classes] The probability of each class or label; for models that return values, the values."""
         return meaning.probabilities(self.logits, self.outputs)
 
     @cached_property
     def strongest(self) -> Tensor:
-        """[rows] the class or label that the target "predicted" stands for."""
+        """[rows] The index of the class or label that the target "predicted" refers to."""
         return meaning.strongest(self.logits, self.outputs)
 
     @cached_property
     def predicted(self) -> Tensor:
-        """[rows] the class the model would choose; of labels 1 where it says that the target holds, else 0."""
+        """[rows] The predicted class; for labels, 1 if the model predicts the target, else 0."""
         return meaning.decisions(self.logits, self.outputs, self.target, self.threshold)
 
 
 class AnswerBuffer:
-    """The answers to the rows of one table. On the CPU once it is `settled`."""
+    """Collects the answers to the rows of one table; they are on the CPU after `settle`."""
 
     def __init__(self) -> None:
         self.parts: dict[Name, Tensor] = {}
@@ -87,7 +89,7 @@ class AnswerBuffer:
         self._on_its_way: torch.cuda.Event | None = None
 
     def add(self, reading: Reading, rows: Rows, widest: int) -> None:
-        """One batch, its tokens summed into units."""
+        """Adds one batch, with token values summed into units."""
         parts: dict[Name, Tensor] = {("logits", ""): at_least_single(reading.logits)}
         for name, tokens in reading.tokens.items():
             summed = gather_units(tokens, rows.units, widest)
@@ -103,7 +105,7 @@ class AnswerBuffer:
             self._bytes = 0
 
     def close(self, order: NDArray[np.int64]) -> None:
-        """All batches are there, and their row i is row order[i] of the buffer. The copy to the CPU is not awaited."""
+        """Joins the batches and starts the copy to the CPU. Row i of the batches is row order[i] of the buffer."""
         is_sorted, on_gpu = bool((order[1:] > order[:-1]).all()), False
         for name, batches in self._batches.items():
             part = joined(batches)
@@ -117,15 +119,15 @@ class AnswerBuffer:
             self._on_its_way.record()
 
     def settle(self) -> None:
-        """Waits for the copy."""
+        """Waits until the copy to the CPU is complete."""
         if self._on_its_way is not None:
             self._on_its_way.synchronize()
-            # Pinned memory is scarce, and answers may live as long as their example.
+            # Pinned memory is scarce, and cached answers live as long as their encoding.
             self.parts = {name: part.clone() for name, part in self.parts.items()}
             self._on_its_way = None
 
     def average(self, counts: Tensor, outputs: Outputs) -> None:
-        """Rows that are draws of one row become one; as many as the count of each, one after another. [rows]"""
+        """Averages the draws of each row into one row; `counts` has the number of draws per row."""
         first = counts.cumsum(0) - counts
         for (kind, name), part in self.parts.items():
             if kind == "logits":
@@ -134,7 +136,7 @@ class AnswerBuffer:
                 self.parts[kind, name] = meaning.means(part, counts) if part.is_floating_point() else part[first]
 
     def undefined(self) -> tuple[str, int] | None:
-        """What is NaN or infinite, and in which row first."""
+        """The name of a value that is NaN or infinite, and the first such row; None if all are finite."""
         for (kind, name), part in self.parts.items():
             if part.is_floating_point() and not bool(torch.isfinite(part).all()):
                 row = int((~torch.isfinite(part)).reshape(len(part), -1).any(1).nonzero()[0])
@@ -143,7 +145,7 @@ class AnswerBuffer:
 
 
 def joined(batches: Sequence[Tensor]) -> Tensor:
-    """One tensor; batches that are less wide are filled with 0."""
+    """Concatenates batches; narrower ones are padded with 0."""
     if len(batches) == 1:
         return batches[0]
     device = batches[-1].device

@@ -1,4 +1,4 @@
-"""The rows that some probes ask for: how much of every unit each one keeps, and which of them are the same."""
+"""The rows that some probes ask for: how much of every unit each row keeps, and which rows are equal."""
 
 from __future__ import annotations
 
@@ -7,32 +7,36 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from troth.core import catalog, draws
 from troth.core.errors import TrothError
-from troth.core.types import Question
+from troth.core.outputs import PREDICTED
+from troth.core.types import Encoding, Question
 from troth.engine.probes import ProbeBatch, Readout
 from troth.maskings import Masking
 
 Ints = NDArray[np.int64]
-Group = tuple[Readout, Masking, Masking | None]  # what is read, how units are erased, and how others were before
+Bools = NDArray[np.bool_]
+Group = tuple[Readout, Masking, Masking | None]  # the readout, the masking, and another masking that came before it
 
 
 def group_of(probe: ProbeBatch, default: Masking) -> Group:
-    """Probes that share it share batches.
+    """The key of the probes that share batches with this one.
 
-    What a question lacks was erased before, by another masking: first that, then this. By the same: one operation does
-    both.
+    Units that a question has lost may have been erased by another masking. That masking is then applied first, and the
+    probe's masking after it. If both are the same, one application erases everything.
     """
     masking = probe.masking or default
     before = [question.erased_by or default for question in probe.questions if question.base is not None]
-    assert all(each is before[0] or each == before[0] for each in before), "a batch was erased in several ways"
+    assert all(each is before[0] or each == before[0] for each in before), "a batch was erased by several maskings"
     return probe.readout, masking, before[0] if before and before[0] != masking else None
 
 
 class AskedRows:
-    """The rows of the probes of one group, one after another; those of one question lie together."""
+    """The rows of all probes of one group, in the order of the probes and their questions."""
 
     def __init__(self, probes: Sequence[ProbeBatch], group: Group) -> None:
         self.probes = probes
@@ -46,44 +50,52 @@ class AskedRows:
                     "use Attribution.from_dict(facts, model) to ask about it"
                 )
         self.n_units = np.array([encoding.n_units for encoding in self.encodings], np.int64)  # [questions]
-        self.counts = np.concatenate([probe.counts for probe in probes])  # [questions] how many rows each has
-        self.owner = np.repeat(np.arange(len(self.counts)), self.counts)  # [rows] the number of its question
-        self.sizes = self.n_units[self.owner]  # [rows]
-        self.begins = starts(self.sizes)  # [rows] where each begins in `keep`
-        kinds = {probe.keep.dtype for probe in probes}
-        given = [probe.keep if len(kinds) == 1 else probe.keep.astype(np.float32) for probe in probes]
-        asked = np.concatenate(given)
-        self.non_unit_keep = self._non_unit_keep()  # [rows], or None where all of it is kept
+        self.has_base = np.array([question.base is not None for question in self.questions], np.bool_)  # [questions]
+        self.counts = np.concatenate([probe.counts for probe in probes])  # [questions] rows of each
+        self.owner = np.repeat(np.arange(len(self.counts)), self.counts)  # [rows] index of the question
+        self.non_unit_keep = self._non_unit_keep()  # [rows], None = everything is kept
+        # [rows, most units] boolean where no unit fades; 1 for units beyond those of a text.
+        self.keep, unchanged = self._effective_keep()
+        whole = self.keep if self.keep.dtype == np.bool_ else self.keep == 1
         no_more = True if self.non_unit_keep is None else self.non_unit_keep == 1
-        self.keep = self._whole_or_faded(self._effective(asked))
-        self.is_unchanged = (self.per_row(asked != 1) == 0) & no_more  # nothing more is erased than the question lacks
-        self.is_whole = (self.per_row(self.keep != 1) == 0) & no_more  # nothing is erased by this masking
-        # A row is known by what it keeps where nothing else changes it.
-        self.is_named = self.non_unit_keep is None and not self.masking.stochastic
+        self.is_unchanged: Bools = np.logical_and(unchanged.all(1), no_more)  # [rows] erases nothing beyond its base
+        self.is_whole: Bools = np.logical_and(whole.all(1), no_more)  # [rows] the masking has nothing to erase
+        # [rows] the text as it is, which no masking changes
+        self.is_input: Bools = self.is_whole & ~(self.has_base & (self.erased_by is not None))[self.owner]
+        # Whether equal values of `keep` make equal rows.
+        self.can_repeat = self.non_unit_keep is None and not self.masking.stochastic
 
-    def _effective(self, asked: NDArray[Any]) -> NDArray[Any]:
-        """What is kept of what the questions have left; a unit that no token joins cannot be erased."""
-        is_erased = self.erased_by is None and any(question.base is not None for question in self.questions)
-        tokenless = [number for number, encoding in enumerate(self.encodings) if encoding.has_tokenless]
-        if not is_erased and not tokenless:
-            return asked
-        keep = asked
-        if is_erased:  # else what is gone is erased in its own way, before
-            left = np.concatenate([question.left.numpy() for question in self.questions])  # [units]
-            fades = bool(((left != 0) & (left != 1)).any())
-            first = starts(self.n_units)[self.owner] - self.begins  # [rows] from places in `keep` to units
-            unit = np.arange(len(asked)) + np.repeat(first, self.sizes)
-            dtype = np.dtype(np.float32) if fades else asked.dtype
-            keep = asked.astype(dtype) * left.astype(dtype)[unit]
-        if tokenless:
-            keep = keep.copy()
-            parts = split_rows(keep, self.counts, self.n_units)
-            for number in tokenless:
-                parts[number][:, self.encodings[number].tokenless.numpy()] = 1
+    def _effective_keep(self) -> tuple[NDArray[Any], Bools]:
+        """What each row keeps of what its question has left, and where that is all of it."""
+        asked = self._asked_keep()
+        fixed = np.arange(asked.shape[1]) >= self.n_units[:, None]  # [questions, most units] cannot be erased
+        for number, encoding in enumerate(self.encodings):
+            if encoding.has_tokenless:
+                fixed[number, : encoding.n_units] |= encoding.tokenless.numpy()
+        is_fixed = fixed[self.owner]
+        if self.erased_by is not None or not self.has_base.any():
+            keep = self._whole_or_faded(np.where(is_fixed, True, asked))
+            return keep, keep == 1
+        left = padded([question.left for question in self.questions], self.n_units, 1)
+        fades = bool(((left != 0) & (left != 1)).any())
+        left = left.astype(np.float32 if fades else asked.dtype)[self.owner]
+        keep = np.where(is_fixed, True, asked * left)
+        return self._whole_or_faded(keep), (keep == left) | is_fixed
+
+    def _asked_keep(self) -> NDArray[Any]:
+        """[rows, most units] the values of all probes."""
+        shape = len(self.owner), int(self.n_units.max(initial=0))
+        is_boolean = all(probe.keep.dtype == np.bool_ for probe in self.probes)
+        keep: NDArray[Any] = np.ones(shape, np.bool_ if is_boolean else np.float32)
+        start = 0
+        for probe in self.probes:
+            count, width = len(probe.keep), min(probe.keep.shape[1], shape[1])
+            keep[start : start + count, :width] = probe.keep[:, :width]
+            start += count
         return keep
 
     def _whole_or_faded(self, keep: NDArray[Any]) -> NDArray[Any]:
-        """As booleans where every unit is kept or erased; refuses fractions where the masking has none."""
+        """Booleans where every unit is kept or erased; refuses fractions if the masking only erases whole units."""
         if keep.dtype == np.bool_:
             return keep
         kept = keep == 1
@@ -97,91 +109,78 @@ class AskedRows:
     def _non_unit_keep(self) -> NDArray[np.float32] | None:
         if all(probe.non_unit_keep is None for probe in self.probes):
             return None
-        given = [(probe.non_unit_keep, int(probe.counts.sum())) for probe in self.probes]
+        given = [(probe.non_unit_keep, len(probe.keep)) for probe in self.probes]
         return np.concatenate([np.ones(rows, np.float32) if keep is None else keep for keep, rows in given])
 
-    def per_row(self, values: NDArray[Any]) -> Ints:
-        """The sum of a value of every unit over each row's units; 0 of none."""
-        sums, some = np.zeros(len(self.sizes), np.int64), self.sizes > 0
-        if some.any():
-            sums[some] = np.add.reduceat(values, self.begins[some], dtype=np.int64)
-        return sums
-
     @cached_property
-    def about(self) -> list[Hashable]:
-        """[questions] what its rows are about besides their text and what they keep."""
-        return [self.about_target(question, question.target) for question in self.questions]
+    def subjects(self) -> list[Hashable]:
+        """[questions] what the answers depend on besides the text and `keep`."""
+        return [self.subject_of(question, question.target) for question in self.questions]
 
-    def about_target(self, question: Question, target: int) -> Hashable:
-        """The same where it is asked about another class."""
-        chosen: Hashable = (target, question.against) if self.readout.about_target else None
+    def subject_of(self, question: Question, target: int) -> Hashable:
+        """The subject of a question, or of the same question about another target."""
+        subject: Hashable = (target, question.against) if self.readout.about_target else None
         if self.masking.draws:
-            chosen = chosen, question.seed
+            subject = subject, question.seed
         if self.erased_by is None or question.base is None:
-            return chosen
-        return chosen, question.base.numpy().tobytes(), self.base_key(question)
+            return subject
+        return subject, question.base.numpy().tobytes(), self.base_key(question)
 
     @cached_property
     def draws(self) -> Ints:
-        """[rows] how many texts each one stands for, over which its answers are averaged."""
+        """[rows] how many random texts stand for each row; answers are averaged over them."""
         counts = np.ones(len(self.owner), np.int64)
-        if not self.readout.averaged:
-            return counts
-        if self.masking.draws:
-            counts[~self.is_whole] = self.masking.draws
-        if self.erased_by is not None and self.erased_by.draws:
-            is_erased = np.array([question.base is not None for question in self.questions], np.bool_)
-            counts[is_erased[self.owner]] = max(self.masking.draws, self.erased_by.draws)
+        if self.readout.averaged:
+            if self.masking.draws:
+                counts[~self.is_whole] = self.masking.draws
+            if self.erased_by is not None and self.erased_by.draws:
+                counts[self.has_base[self.owner]] = max(self.masking.draws, self.erased_by.draws)
         return counts
 
     def base_key(self, question: Question) -> int:
-        """What was erased at random before stays the same in every row."""
+        """The random-generator key of the masking that erased units before, which draws the same for every row."""
         before = self.erased_by
         if before is not None and before.draws:
             return text_key(before, question)
         return 0 if before is None or not before.stochastic else question.draws(catalog.spec(before, full=True)).key
 
-    @cached_property
-    def _packed(self) -> NDArray[np.uint8]:
-        """[rows, bytes] what each row keeps; eight units a byte where all are kept or erased."""
-        widest = int(self.n_units.max(initial=0))
-        padded = np.zeros((len(self.sizes), widest), self.keep.dtype)
-        padded[np.arange(widest) < self.sizes[:, None]] = self.keep
-        return np.packbits(padded, axis=1) if self.keep.dtype == np.bool_ else padded.view(np.uint8)
+    def names_of(self, rows: Ints, predicted: Sequence[int] | None = None) -> list[tuple[Encoding, Hashable]]:
+        """The text of each row, and its subject and erased units as a key that all tables share (boolean `keep` only).
 
-    def kept(self, rows: Ints) -> bytes:
-        """What rows of one question keep, by which they are known in other tables too; as many bytes for each."""
-        return self._packed[rows, : -(-int(self.sizes[rows[0]]) // 8)].tobytes()
-
-    @cached_property
-    def is_input(self) -> NDArray[np.bool_]:
-        """[rows] nothing of the text is erased, neither by this masking nor before."""
-        is_text = np.array([self.erased_by is None or question.base is None for question in self.questions], np.bool_)
-        return np.asarray(self.is_whole & is_text[self.owner])
+        With `predicted`, the predicted classes of these rows, questions about "predicted" become questions about those.
+        """
+        owners, erased = self.owner[rows].tolist(), np.packbits(~self.keep[rows], axis=1)
+        subjects = [self.subjects[owner] for owner in owners]
+        if predicted is not None:
+            questions = [self.questions[owner] for owner in owners]
+            targets = [new if q.target == PREDICTED else q.target for q, new in zip(questions, predicted, strict=True)]
+            subjects = [self.subject_of(*each) for each in zip(questions, targets, strict=True)]
+        keys = ((subject, bits.tobytes().rstrip(b"\0")) for subject, bits in zip(subjects, erased, strict=True))
+        return [(self.encodings[owner], key) for owner, key in zip(owners, keys, strict=True)]
 
     def distinct(self) -> tuple[Ints, Ints | None]:
-        """The rows without those that repeat another, and which of these each row asked for is (None = itself)."""
+        """The first of each set of equal rows, and for every row the index of its set (None = all rows differ)."""
         everything = np.arange(len(self.owner))
-        if not self.is_named or not len(everything):
+        if not self.can_repeat or not len(everything):
             return everything, None
-        first: dict[Hashable, int] = {}  # question about the same
-        names = zip(map(id, self.encodings), self.about, strict=True)
-        same = np.array([first.setdefault(name, number) for number, name in enumerate(names)])
+        first: dict[Hashable, int] = {}  # question with the same text and subject
+        texts = zip(map(id, self.encodings), self.subjects, strict=True)
+        same = np.array([first.setdefault(text, number) for number, text in enumerate(texts)])
         may_repeat = len(first) < len(self.questions) or not all(probe.distinct for probe in self.probes)
         if not may_repeat and not any(encoding.has_tokenless for encoding in self.encodings):
             return everything, None
-        numbers, owner = self._numbers(), same[self.owner]
-        order = np.lexsort((numbers, owner))  # stable: of equal ones the first comes first
+        values, owner = self._values(), same[self.owner]
+        order = np.lexsort((values, owner))  # stable: of equal rows the first comes first
         is_new = np.ones(len(order), np.bool_)
-        is_new[1:] = (np.diff(numbers[order]) != 0) | (np.diff(owner[order]) != 0)
+        is_new[1:] = (np.diff(values[order]) != 0) | (np.diff(owner[order]) != 0)
         inverse = np.empty(len(order), np.int64)
         inverse[order] = np.cumsum(is_new) - 1
         return order[is_new], inverse
 
-    def _numbers(self) -> NDArray[np.uint64 | np.int64]:
-        """[rows] rows of one question that have the same number keep the same."""
-        packed = self._packed
-        # Searches ask about so many rows that sorting their bytes would cost as much as a fast model.
+    def _values(self) -> NDArray[np.uint64 | np.int64]:
+        """[rows] an integer for each row; rows of one question with equal integers keep the same."""
+        packed = np.packbits(self.keep, axis=1) if self.keep.dtype == np.bool_ else self.keep.view(np.uint8)
+        # Searches ask for so many rows that sorting their bytes would cost as much as a fast model.
         if packed.shape[1] <= 8:
             return np.pad(packed, ((0, 0), (0, 8 - packed.shape[1]))).view(">u8")[:, 0].astype(np.uint64)
         whole = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1])))[:, 0]
@@ -189,17 +188,14 @@ class AskedRows:
 
 
 def text_key(masking: Masking, question: Question) -> int:
-    """The key of draws that depend on nothing but the seed and the text; draw i is the same however many there are."""
+    """The random-generator key of a masking's draws for one text; draw i does not depend on the number of draws."""
     return draws.key(question.seed, question.encoding.example.id, catalog.name_of(masking))
 
 
-def split_rows(keep: NDArray[Any], counts: Ints, n_units: Ints) -> list[NDArray[Any]]:
-    """Views of the rows of each question: [rows, units]."""
-    parts = np.split(keep, np.cumsum(counts * n_units)[:-1])
-    return [part.reshape(shape) for part, *shape in zip(parts, counts.tolist(), n_units.tolist(), strict=True)]
-
-
-def starts(sizes: Sequence[int] | Ints) -> Ints:
-    """Where each of several lists begins once they are joined."""
-    ends: Ints = np.cumsum(sizes, dtype=np.int64)
-    return ends - sizes
+def padded(values: Sequence[Tensor], sizes: Ints, filler: int) -> NDArray[Any]:
+    """[sequences, longest] several sequences as one array, padded on the right."""
+    inside = np.arange(int(sizes.max(initial=0))) < sizes[:, None]
+    joined = torch.cat(list(values)).numpy()
+    array = np.full(inside.shape, filler, joined.dtype)
+    array[inside] = joined
+    return array

@@ -1,14 +1,14 @@
-"""The engine: gathers what all routines ask, builds erased inputs a batch at a time, and deals out the answers.
+"""The engine: collects the probes of all running methods, reads them in batches, and returns the answers.
 
-Batches are cut by memory from rows sorted by length, so nothing is padded to the longest text of the data; a batch that
-does not fit is halved. Rows asked twice are computed once. Draws are keyed by row, so none of this changes a number.
-A GPU works while the next probes are prepared: half of the texts under way wait for it, the others for Python.
+Rows are sorted by length and cut into batches that fit into memory, so short texts are not padded to the longest one. A
+batch that runs out of memory is halved. Equal rows are read once. Random draws are keyed by row, so none of this
+changes a number. On a GPU, half of the texts are read while Python prepares the probes of the other half.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,32 +21,32 @@ from troth.engine.answers import AnswerBuffer
 from troth.engine.asked_rows import Group, group_of
 from troth.engine.probes import ProbeBatch, Reading, Readout
 from troth.engine.routines import Routine, Running
-from troth.engine.row_cache import RowCache
 from troth.engine.row_layout import RowLayout
-from troth.engine.row_table import RowTable
+from troth.engine.row_table import RowCache, RowTable
 from troth.maskings import Masking
 from troth.models import TextClassifier
 
 T = TypeVar("T")
-PENDING_ELEMENTS = 1 << 25  # keep entries that may wait at a time
-# Of a batch on a GPU. More are no faster, and batches of one size find their memory where the one before had it.
+# The routines that wait, the group of each of their probes, and the tables with the rows that the model reads.
+_Round: TypeAlias = tuple[list[Running[Any]], list[Group], dict[Group, RowTable]]
+PENDING_ELEMENTS = 1 << 25  # entries of `keep` that may be waiting at a time
+# Maximum per batch on a GPU. Larger batches are no faster, and batches of similar size can reuse each other's memory.
 _TOKENS = 1 << 17
-_FEW_ROWS = 32  # of a question, which are remembered where the model takes longer than Python
-ROWS = 1 << 13  # enough to keep a GPU busy while the next ones are prepared
+ROWS = 1 << 13  # rows that keep a GPU busy while the next probes are prepared
 
 
 @dataclass
 class Cost:
-    """What has been asked of the model so far."""
+    """What has been read so far."""
 
     forward: int = 0  # rows
     backward: int = 0  # rows
     batches: int = 0
-    side_model_rows: int = 0  # through another model than the one explained: an attribution model, a masking's own
+    side_model_rows: int = 0  # rows of other models: an attribution model, or one that a masking uses
 
 
 class Prober:
-    """A model and a default masking; answers questions about erased inputs, many examples a batch."""
+    """Answers probes about erased inputs with one model and a default masking."""
 
     def __init__(
         self,
@@ -61,28 +61,27 @@ class Prober:
         self.masking: Masking = catalog.build("maskings", masking)
         on_gpu = model.device.type == "cuda"
         usual = int(free(model.device) * 0.25) if on_gpu else 128 << 20
-        self.memory = memory or usual  # bytes a batch may take, roughly
-        self.tokens = _TOKENS if on_gpu else None  # a batch may have, with padding; None = as many as fit
-        # Texts under way at a time: a GPU needs as long to be told what to do for many as for few.
+        self.memory = memory or usual  # approximate bytes per batch
+        self.tokens = _TOKENS if on_gpu else None  # limit per batch, padding included; None = limited by memory only
+        # Texts in progress at a time: the launch overhead of a GPU is the same for few texts and for many.
         self.window = window or (2 if on_gpu else 1) * model.examples_under_way
-        self.pipeline_depth = 2 if on_gpu else 1  # parts of the window that take turns
+        self.pipeline_depth = 2 if on_gpu else 1  # groups of texts that take turns
         self.cost = Cost()
-        self._few = 0 if on_gpu else _FEW_ROWS
         self._caches: dict[Group, RowCache] = {}
 
     @property
     def texts_at_once(self) -> int:
-        """How many texts the model works on at a time."""
+        """The number of texts that share a round."""
         return -(-self.window // self.pipeline_depth)
 
     def run(self, routines: Iterable[Routine[T]], texts: int = 1) -> Iterator[T]:
-        """The result of every routine, in order; `texts` is how many texts each is about, at most.
+        """The result of every routine, in order; `texts` is the maximum number of texts per routine.
 
-        Only a window of texts is under way at a time.
+        Only a window of the texts is in progress at a time.
         """
         source = iter(routines)
         running: deque[Running[T]] = deque()
-        rounds: deque[_Round] = deque()  # that the model is working on
+        rounds: deque[_Round] = deque()  # in progress on the model
         at_once, window = max(1, self.texts_at_once // texts), max(self.pipeline_depth, self.window // texts)
         while True:
             ready = [each for each in running if each.can_advance][:at_once]
@@ -99,23 +98,23 @@ class Prober:
                 yield running.popleft().result
 
     def ask(self, routine: Routine[T]) -> T:
-        """The result of one routine."""
+        """Runs one routine and returns its result."""
         return next(self.run([routine]))
 
     def forget_erased(self) -> None:
-        """Keeps only what the model said of whole inputs.
+        """Keeps only the cached answers to whole inputs.
 
-        Those are asked for first and alone, so the batches of what follows are those of a new prober, and its numbers
-        the same to the last bit.
+        Whole inputs are read first and in batches of their own. So the batches that follow are those of a new prober,
+        and results are equal to the last bit.
         """
         for cache in self._caches.values():
-            cache.forget_erased()
+            cache.erased.clear()
 
-    def _start(self, ready: Iterable[Running[Any]]) -> "_Round | None":
-        """Takes the next probes and has the model begin with them; nobody waits for it."""
+    def _start(self, ready: Iterable[Running[Any]]) -> _Round | None:
+        """Takes the next probes and starts reading them; does not wait for the results."""
         waiting: list[Running[Any]] = []
-        places: list[tuple[Group, int]] = []  # of each probe: its group and its number there
-        groups: dict[Group, list[ProbeBatch]] = {}
+        order: list[Group] = []
+        probes: dict[Group, list[ProbeBatch]] = {}
         elements = rows = 0
         for each in ready:
             is_full = elements > PENDING_ELEMENTS or (self.pipeline_depth > 1 and rows > ROWS)
@@ -124,34 +123,29 @@ class Prober:
             waiting.append(each)
             for probe in each.probes:
                 batch = probe.batch()
-                group = group_of(batch, self.masking)
-                same = groups.setdefault(group, [])
-                places.append((group, len(same)))
-                same.append(batch)
+                order.append(group_of(batch, self.masking))
+                probes.setdefault(order[-1], []).append(batch)
                 elements += batch.keep.size
-                rows += int(batch.counts.sum())
-        if not waiting:
-            return None
-        tables: dict[Group, RowTable] = {}
-        for group, probes in groups.items():
-            cache = self._caches.setdefault(group, RowCache(self._few))
-            tables[group] = RowTable(probes, group, self.model, cache)
+                rows += len(batch.keep)
+        tables = {}
+        for group, same in probes.items():
+            tables[group] = RowTable(same, group, self.model, self._caches.setdefault(group, RowCache()))
             self._read(tables[group])
-        return _Round(waiting, places, tables)
+        return (waiting, order, tables) if waiting else None
 
-    def _finish(self, done: "_Round") -> None:
-        """Waits for the answers and deals them out."""
-        for table in done.tables.values():
+    def _finish(self, done: _Round) -> None:
+        """Waits for the answers and passes them to the routines."""
+        waiting, order, tables = done
+        for table in tables.values():
             table.settle()
             self._refuse_undefined(table)
-        answers = {group: list(table.answers()) for group, table in done.tables.items()}
-        places = iter(done.places)
-        for each in done.waiting:
-            mine = [next(places) for _ in each.probes]
-            each.receive([answers[group][number] for group, number in mine])
+        answers = {group: table.answers() for group, table in tables.items()}
+        groups = iter(order)
+        for each in waiting:
+            each.receive([next(answers[next(groups)]) for _ in each.probes])
 
     def _read(self, table: RowTable) -> None:
-        """All rows of a table that are not known."""
+        """Reads all rows of a table that are not cached."""
         if (layout := table.layout) is None:
             return
         readout = table.asked.readout
@@ -163,19 +157,19 @@ class Prober:
         table.buffer.close(layout.order)
 
     def _cut(self, lengths: NDArray[np.int64], readout: Readout) -> Iterator[tuple[int, int]]:
-        """Batches that fit into memory and in which padding costs less than one more batch would: [from, to)."""
-        # Longest first would waste nothing either; shortest first lets the budget shrink before the big ones come.
+        """Yields (start, stop) of batches that fit into memory, where padding costs less than another batch would."""
+        # Shortest first, so that the memory budget shrinks before the longest rows are read.
         costs = {length: readout.bytes_per_row(self.model, length) for length in np.unique(lengths).tolist()}
         padding = self.model.padding_worth if self.model.pads else 0
         if readout.only_forward and self.model.pads and self.model.packs:
-            padding = len(lengths) * int(lengths[-1])  # there is none
+            padding = len(lengths) * int(lengths[-1])  # rows are packed without padding
         start = 0
         while start < len(lengths):
             most = max(1, self.memory // max(1, costs[int(lengths[start])]))
             if self.tokens is not None:
                 most = min(most, max(1, self.tokens // max(1, int(lengths[start]))))
             ahead = lengths[start : start + most]
-            # The first row that is so much longer that padding the rows before it would cost more than a batch.
+            # A jump in length that would cost more padding than a new batch.
             longer = np.flatnonzero(np.diff(ahead) * np.arange(1, len(ahead)) > padding)
             end = start + (int(longer[0]) + 1 if len(longer) else len(ahead))
             while end > start + 1 and (end - start) * costs[int(lengths[end - 1])] > self.memory:
@@ -199,7 +193,9 @@ class Prober:
         buffer.add(reading[1], reading[0], layout.widest(start, stop))
 
     def _try(self, layout: RowLayout, start: int, stop: int) -> tuple[Rows, Reading] | None:
-        """None where the batch does not fit; apart, since a caught error holds on to the tensors it is about."""
+        """Reads a batch; None if it does not fit. A function of its own because a caught error holds on to its
+        tensors.
+        """
         try:
             rows = layout.rows(start, stop)
             return rows, layout.asked.readout.read(self.model, rows)
@@ -221,12 +217,3 @@ class Prober:
                 f"{self.model.name} gave NaN or infinite {what} for example "
                 f"{table.encoding_of(row).example.id}; check its weights, or load it with dtype=float32"
             )
-
-
-@dataclass(eq=False)
-class _Round:
-    """Probes that the model works on: who waits, where each probe is, and the rows."""
-
-    waiting: Sequence[Running[Any]]
-    places: Sequence[tuple[Group, int]]
-    tables: dict[Group, RowTable]

@@ -1,6 +1,6 @@
-"""A method under way: a generator that yields probes, receives answers and returns its result.
+"""Running methods: generators that yield probes, receive answers and return a result.
 
-A method is written for many texts, or for one and lifted by `per_text`.
+A method is written for a batch of texts, or for one text and lifted to batches by `per_text`.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from troth.engine.probes import Probe, ProbeBatch
 
 T = TypeVar("T")
 Probes: TypeAlias = Probe | ProbeBatch | Sequence[Probe | ProbeBatch]
-# The answers to one probe, or a list with those to each of several that were yielded together.
+# A routine receives the answers to its probe or, if it yielded several probes, a list with the answers to each.
 Routine: TypeAlias = Generator[Probes, Any, T]
 
 
 class Running(Generic[T]):
-    """One routine under way."""
+    """One routine and the probes it waits for."""
 
     def __init__(self, routine: Routine[T]) -> None:
         self._routine = routine
         self._several = False
         self._answers: list[Answers] | None = None
-        self.probes: list[Probe | ProbeBatch] = []  # what it waits for
+        self.probes: list[Probe | ProbeBatch] = []  # unanswered so far
         self.done = False
         self.result: T
 
@@ -38,7 +38,7 @@ class Running(Generic[T]):
         return not self.done and not self.probes
 
     def advance(self) -> bool:
-        """Hands the routine its answers and takes its next probes; False when it is done."""
+        """Sends the answers to the routine and takes its next probes; returns False once the routine has finished."""
         answers, self._answers = self._answers, None
         try:
             if answers is None:
@@ -57,7 +57,9 @@ class Running(Generic[T]):
 
 
 def in_step(routines: Sequence[Routine[T]]) -> Routine[list[T]]:
-    """The results of several routines, which take turns: what they ask at a time is asked together."""
+    """Runs several routines side by side and returns their results; probes that they yield at the same time share a
+    round.
+    """
     if len(routines) == 1:
         return [(yield from routines[0])]
     running = [Running(routine) for routine in routines]
@@ -71,9 +73,10 @@ def in_step(routines: Sequence[Routine[T]]) -> Routine[list[T]]:
 
 
 def per_text(ask: Callable[..., Routine[T]]) -> Callable[..., Routine[list[T]]]:
-    """Lifts a method `ask(self, question, …)` about one text to `ask(self, questions, …)` about many.
+    """Turns a method `ask(self, question, …)` for one text into `ask(self, questions, …)` for many.
 
-    Of what follows the questions, a list has one entry per question; a function explains again, here one question.
+    Further arguments are lists with one entry per question, or a function that explains questions again, which is
+    turned into one that explains a single question.
     """
 
     @wraps(ask)
@@ -94,12 +97,12 @@ def _of_one(explain: Callable[[Sequence[Question]], Routine[list[T]]]) -> Callab
 
 
 def is_per_text(ask: Callable[..., Any]) -> bool:
-    """Whether a method was written for one text, so that texts that need longer than others hold nobody up."""
+    """Whether a method was written for one text; such methods run text by text, so that a slow text delays no other."""
     return getattr(ask, "is_per_text", False)
 
 
 def guard_user_code(cls: type, names: tuple[str, ...], result: type) -> None:
-    """Has the methods of a user's class called with care, and lifts an `ask` whose first parameter is `question`."""
+    """Guards the methods of a user's class against errors, and lifts its `ask` if the first parameter is `question`."""
     ask = vars(cls).get("ask")
     if ask is None or cls.__module__.partition(".")[0] == "troth":
         user_code.guard(cls, names)

@@ -1,132 +1,134 @@
-"""Rows that are to be read, on the device: the shortest first, erased a batch at a time.
+"""The rows that a model has to read, on its device: sorted by length, gathered and erased a batch at a time.
 
-Everything that the rows are made of lies on the device once, and a batch is gathered there, so nothing is done row by
-row in Python and nobody waits for the device.
+Everything that rows are made of is copied to the device once. Batches are gathered there, so nothing is done row by row
+in Python and nothing waits for the device.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from troth.core import catalog, draws
 from troth.core.memory import moved, moved_together
 from troth.core.types import PROMPT, Rows, spread
-from troth.engine.asked_rows import AskedRows, Ints, split_rows, starts, text_key
+from troth.engine.asked_rows import AskedRows, Ints, padded, text_key
+from troth.engine.probes import positions
 from troth.maskings import Masking
 from troth.models import TextClassifier
 
 
 class RowLayout:
-    """Some of the rows that are asked for; row i here is row `order[i]` of those given.
+    """Some of the rows that are asked for, the shortest first: row i here is row `order[i]` of the given ones.
 
-    The draws of a row are rows of their own here, one after another before they are sorted.
+    If a masking draws several texts for a row, each of them is a row here; before sorting they follow each other.
     """
 
     def __init__(self, asked: AskedRows, given: Ints, model: TextClassifier) -> None:
         self.asked, self.model = asked, model
-        counts = asked.draws[given]
-        draw = np.arange(counts.sum()) - np.repeat(starts(counts), counts)  # its number among those of its row
-        given = np.repeat(given, counts)
-        self._lengths = np.array([encoding.n_tokens for encoding in asked.encodings], np.int64)
-        after = self._lengths_after(given)
-        # The shortest first: memory runs short, if at all, only once the long ones come.
-        self.order = np.argsort(after, kind="stable")
-        rows = given[self.order]
-        self.lengths = after[self.order]  # [rows] tokens that each has once it is erased
-        self.questions = asked.owner[rows]  # [rows] the number of the question
+        draws_of_row = asked.draws[given]
+        draw, given = positions(draws_of_row), np.repeat(given, draws_of_row)
+        self._n_tokens = np.array([encoding.n_tokens for encoding in asked.encodings], np.int64)
+        lengths = self._erased_lengths()[given]
+        # The shortest first: if memory runs out, it does so after short rows have shown how much fits.
+        self.order = np.argsort(lengths, kind="stable")
+        rows, draw = given[self.order], draw[self.order]
+        self.lengths = lengths[self.order]  # [rows] tokens after erasing
+        self.questions = asked.owner[rows]  # [rows] index of the question
         self._is_whole = asked.is_whole[rows]
-        targets = [[each.target, -1 if each.against is None else each.against] for each in asked.questions]
-        of_question = [starts(self._lengths), self._lengths, asked.n_units, starts(asked.n_units), np.array(targets)]
-        drawn_by = draw[self.order] if asked.masking.draws else rows - starts(asked.counts)[self.questions]
-        of_row = [self.questions, drawn_by, asked.begins[rows], draw[self.order]]
-        encodings = asked.encodings
-        # What lies behind the last value of each stands for padding.
-        numbers = [
-            np.column_stack(of_question), np.column_stack(of_row),
-            _joined([encoding.ids for encoding in encodings], model.filler_id),
-            _joined([encoding.units for encoding in encodings], -1),
-        ]  # fmt: skip
+        drawn_by = draw if asked.masking.draws else positions(asked.counts)[rows]
+        questions, encodings = asked.questions, asked.encodings
+        of_question = [
+            self._n_tokens,
+            np.array([question.target for question in questions]),
+            np.array([-1 if question.against is None else question.against for question in questions]),
+            np.array([-1 if encoding.asked is None else encoding.asked[0] for encoding in encodings]),
+            self._keys(),
+            np.array([asked.base_key(question) for question in questions] if asked.erased_by else self._n_tokens * 0),
+        ]
+        self._has_asked = bool((of_question[3] >= 0).any())
         types = [encoding.token_types for encoding in encodings if encoding.token_types is not None]
-        places = [-1 if encoding.asked is None else encoding.asked[0] for encoding in encodings]
-        optional = {
-            "types": _joined(types, 0) if types else None,
-            "asked": np.array(places) if max(places, default=-1) >= 0 else None,
-            "keys": np.array(self._draw_keys()) if asked.masking.stochastic or asked.masking.draws else None,
-            "base_keys": np.array([asked.base_key(each) for each in asked.questions]) if asked.erased_by else None,
-        }
-        numbers += [values for values in optional.values() if values is not None]
-        self._of_question, self._of_row, self._ids, self._units, *more = moved_together(numbers, model.device)
-        self._optional = dict(zip([name for name in optional if optional[name] is not None], more, strict=True))
-        self._keep = moved(torch.from_numpy(np.append(asked.keep, asked.keep.dtype.type(1))), model.device)
+        self._of_question, self._of_row, self._ids, self._units, *self._types = moved_together(
+            [
+                np.column_stack(of_question),
+                np.column_stack([self.questions, drawn_by, draw]),
+                padded([encoding.ids for encoding in encodings], self._n_tokens, model.filler_id),
+                padded([encoding.units for encoding in encodings], self._n_tokens, -1),
+                *([padded(types, self._n_tokens, 0)] if types else []),
+            ],
+            model.device,
+        )
+        self._keep = moved(torch.from_numpy(asked.keep[rows]), model.device)
         self._non_unit_keep = self._left = None
         if asked.non_unit_keep is not None:
             self._non_unit_keep = moved(torch.from_numpy(asked.non_unit_keep[rows]), model.device)
         if asked.erased_by is not None:
-            self._left = moved(torch.cat([*(each.left for each in asked.questions), torch.ones(1)]), model.device)
+            left = padded([question.left for question in asked.questions], asked.n_units, 1)
+            self._left = moved(torch.from_numpy(left), model.device)
 
-    def _draw_keys(self) -> list[int]:
-        """The key of each question's random draws."""
-        if self.asked.masking.draws:
-            return [text_key(self.asked.masking, question) for question in self.asked.questions]
-        spec = catalog.spec(self.asked.masking, full=True)
-        pairs = ((probe, question) for probe in self.asked.probes for question in probe.questions)
-        return [draws.key(each.seed, each.encoding.example.id, probe.purpose, spec) for probe, each in pairs]
+    def _keys(self) -> Ints:
+        """[questions] keys of the random generators that masking draws from; 0 where it draws nothing."""
+        asked, masking = self.asked, self.asked.masking
+        if masking.draws:
+            return np.array([text_key(masking, question) for question in asked.questions])
+        if not masking.stochastic:
+            return np.zeros_like(self._n_tokens)
+        spec = catalog.spec(masking, full=True)
+        pairs = ((probe, question) for probe in asked.probes for question in probe.questions)
+        return np.array([draws.key(q.seed, q.encoding.example.id, probe.purpose, spec) for probe, q in pairs])
 
-    def _lengths_after(self, rows: Ints) -> Ints:
-        """[rows] how many tokens each row has once it is erased."""
+    def _erased_lengths(self) -> Ints:
+        """[rows asked for] the number of tokens of each row after erasing."""
         asked = self.asked
-        after = self._lengths_under(asked.masking, asked.keep, asked.counts)[rows]
+        lengths = self._lengths_under(asked.masking, asked.keep, asked.counts)
         if asked.erased_by is None:
-            return after
-        left = np.concatenate([question.left.numpy() for question in asked.questions])
+            return lengths
+        left = padded([question.left for question in asked.questions], asked.n_units, 1)
         before = self._lengths_under(asked.erased_by, left, np.ones_like(asked.counts))
-        return np.minimum(after, before[asked.owner[rows]])  # at most one of the two deletes
+        return np.minimum(lengths, before[asked.owner])  # only one of the two maskings may shorten rows
 
     def _lengths_under(self, masking: Masking, keep: NDArray[Any], counts: Ints) -> Ints:
-        """Of so many rows of each question."""
+        """[rows] lengths of so many rows of each question."""
         if type(masking).lengths is Masking.lengths:
-            return np.repeat(self._lengths, counts)
-        pairs = zip(self.asked.encodings, split_rows(keep, counts, self.asked.n_units), strict=True)
-        return torch.cat([masking.lengths(each, torch.from_numpy(rows).float()) for each, rows in pairs]).numpy()
+            return np.repeat(self._n_tokens, counts)
+        parts = torch.split_with_sizes(torch.from_numpy(keep), counts.tolist())
+        pairs = zip(self.asked.encodings, parts, strict=True)
+        return torch.cat([masking.lengths(each, rows[:, : each.n_units].float()) for each, rows in pairs]).numpy()
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     def rows(self, start: int, stop: int) -> Rows:
-        """The rows from one place to another, erased."""
-        part, asked, more = slice(start, stop), self.asked, self._optional
+        """A batch of rows, erased."""
+        part, asked = slice(start, stop), self.asked
         numbers, after = self.questions[part], self.lengths[part]
-        width, n_units = int(self._lengths[numbers].max()), self.widest(start, stop)
-        question, row, keep_begins, draw = self._of_row[part].unbind(1)
-        begins, lengths, counts, left_begins, target, against = self._of_question[question].unbind(1)
-        tokens = _places(begins, lengths, width, len(self._ids) - 1)
+        width, n_units = int(self._n_tokens[numbers].max()), self.widest(start, stop)
+        question, row, draw = self._of_row[part].unbind(1)
+        lengths, target, against, place, key, base_key = self._of_question[question].unbind(1)
+        is_random = asked.masking.stochastic or asked.masking.draws
         rows = Rows(
             encodings=[asked.encodings[number] for number in numbers.tolist()],
-            ids=self._ids[tokens],
-            units=self._units[tokens],
+            ids=self._ids[question, :width],
+            units=self._units[question, :width],
             lengths=lengths,
             target=target,
             against=against,
-            keys=draws.row_keys(more["keys"][question], row) if "keys" in more else torch.zeros_like(row),
-            token_types=more["types"][tokens] if "types" in more else None,
-            asked=more["asked"][question, None] == torch.arange(width, device=row.device) if "asked" in more else None,
+            keys=draws.row_keys(key, row) if is_random else torch.zeros_like(row),
+            token_types=self._types[0][question, :width] if self._types else None,
+            asked=place[:, None] == torch.arange(width, device=row.device) if self._has_asked else None,
             width=int(after.max()),
             is_even=bool((after == after[0]).all()),
             lengths_after=after,
         )
-        keep = self._keep[_places(keep_begins, counts, n_units, len(self._keep) - 1)].float()
+        keep = self._keep[part, :n_units].float()
         if asked.erased_by is not None:
             assert self._left is not None
-            left = self._left[_places(left_begins, counts, n_units, len(self._left) - 1)]
-            keys = more["base_keys"][question]
-            before = replace(rows, keys=draws.row_keys(keys, draw) if asked.erased_by.draws else keys)
+            left = self._left[question, :n_units]
+            before = replace(rows, keys=draws.row_keys(base_key, draw) if asked.erased_by.draws else base_key)
             rows = replace(asked.erased_by.erase(before, spread(left, rows.units), self.model), keys=rows.keys)
             rows = replace(rows, kept=keep * left)
         if self._is_whole[part].all():
@@ -137,15 +139,5 @@ class RowLayout:
         return erased if erased.kept is not None else replace(erased, kept=keep)
 
     def widest(self, start: int, stop: int) -> int:
-        """Units of the example that has the most, of those from one place to another."""
+        """The most units of any text in a batch."""
         return int(self.asked.n_units[self.questions[start:stop]].max())
-
-
-def _joined(parts: Sequence[Tensor], filler: int) -> Ints:
-    return np.append(torch.cat(list(parts)).numpy(), filler)
-
-
-def _places(begins: Tensor, counts: Tensor, width: int, filler: int) -> Tensor:
-    """[rows, width] places from each begin on, so many as it counts; then the filler's."""
-    steps = torch.arange(width, device=begins.device)
-    return torch.where(steps < counts[:, None], begins[:, None] + steps, filler)

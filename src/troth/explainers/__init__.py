@@ -1,4 +1,4 @@
-"""Methods that give every unit a score: one file per method."""
+"""Explainers, the methods that give every unit a score: one file per method."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -16,60 +16,62 @@ from troth.engine.routines import Routine, guard_user_code, is_per_text
 
 @dataclass(frozen=True)
 class Explainer(ABC):
-    """An instance is its configuration; it holds no model."""
+    """A method that scores units. An instance is a configuration; it holds no model."""
 
     signed: ClassVar[bool]  # a negative score pushes away from the target
     asks_model: ClassVar[bool] = True  # False: importance without a model
-    learns: ClassVar[bool] = False  # from all texts, before it explains one: `prepare` needs their encodings
-    recursive: ClassVar[bool] = False  # its order already takes into account what was erased before: computed once
-    formula: ClassVar[str] = ""  # in the signs of docs/guide/concepts.md
-    pitfalls: ClassVar[str] = ""  # what to beware of, in a sentence
+    learns: ClassVar[bool] = False  # from all texts before it explains the first one: `prepare` needs their encodings
+    recursive: ClassVar[bool] = False  # its ranking already accounts for what was erased before, so it is computed once
+    formula: ClassVar[str] = ""  # in the notation of docs/guide/concepts.md
+    pitfalls: ClassVar[str] = ""  # a known limitation, in one sentence
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         guard_user_code(cls, ("prepare", "reads", "passes"), Attribution)
 
     def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
-        """Itself, ready for this model; `encodings` are those of all texts if it `learns`, else perhaps none."""
+        """The explainer, prepared for this model. `encodings` are those of all texts if it `learns`; otherwise they may
+        be empty.
+        """
         return self
 
     @cached_property
     def full_spec(self) -> str:
-        """Its spec text with every option, as results note it."""
+        """Its spec with every option, which is stored with results."""
         return catalog.spec(self, full=True)
 
     @property
     def files(self) -> str | None:
-        """The hash of the files that its scores depend on besides the model; None where its options say it all."""
+        """The hash of external files that the scores depend on, besides the model; None if there are none."""
         return None
 
     @property
     def gives_signed(self) -> bool:
-        """Whether its scores can be negative as it is configured."""
+        """Whether its scores can be negative with these options."""
         return self.signed
 
     def reads(self) -> Readout:
-        """What it needs of the whole input: read while the class is chosen, so that it costs no pass of its own."""
+        """The readout it needs of the whole input. It is read when the class is chosen, so it costs no extra pass."""
         return LOGITS
 
     def passes(self, n_units: int) -> int:
-        """About how many rows it asks of the model for a text of so many units, forwards and backwards."""
+        """The approximate number of forward and backward passes for a text of this many units."""
         return 2
 
     @abstractmethod
     def ask(self, questions: Sequence[Question]) -> Routine[list[Attribution]]:
-        """Probes the model as often as it needs and returns one attribution per question.
+        """Probes the model as often as needed and returns one attribution per question.
 
-        Written for one text, with `@per_text` before it: `ask(self, question) -> Routine[Attribution]`.
+        A method for one text is written with `@per_text`: `ask(self, question) -> Routine[Attribution]`.
         """
 
     @property
     def batch_size(self) -> int | None:
-        """How many texts it explains in one go: 1 where it is written for one text, None = as many as there are."""
+        """The number of texts explained at a time: 1 for a method written for one text, None = no limit."""
         return 1 if is_per_text(type(self).ask) else None
 
     def from_units(self, answers: Answers, name: str) -> list[Attribution]:
-        """An attribution for each question: what was read of its whole input, unit by unit."""
+        """An attribution for each question, from the unit values of its whole input."""
         scores, rest = answers.units[name].numpy(), answers.rest[name].tolist()
         return [
             Attribution(question, scores[row, : question.n_units], signed=self.signed, rest=rest[row])
@@ -79,9 +81,9 @@ class Explainer(ABC):
 
 @dataclass(frozen=True)
 class SignedExplainer(Explainer):
-    """Scores may be negative. With `absolute` a score says how much a unit matters, either way.
+    """Scores may be negative. With `absolute`, a score says how much a unit matters in either direction.
 
-    The option is part of the spec, so whatever explains again (recursive metrics, checks) does so with absolute scores.
+    The option is part of the spec, so metrics and checks that re-explain use absolute scores, too.
     """
 
     signed = True

@@ -1,4 +1,4 @@
-"""The gradient of a class's value with respect to the word vectors, which several explainers read."""
+"""The gradient of a class's value with respect to the word vectors, a readout that several explainers share."""
 
 from dataclasses import dataclass, replace
 
@@ -13,11 +13,11 @@ from troth.models import TextClassifier
 
 @dataclass(frozen=True)
 class GradientReadout(Readout):
-    """Gradient g of a class's value with respect to the word vectors, as numbers per token.
+    """The gradient g of a class's value with respect to the word vectors, as numbers per token.
 
     `dot` is g · (x − reference); `l2` and `l1` are norms over the vocabulary of g Eᵀ, the gradient with respect to the
-    one-hot input. One backward pass serves them all; `l1` only where asked, since it needs the whole vocabulary, and
-    paths, which have many rows, do without `l2`.
+    one-hot input. One backward pass gives all of them. `l1` is optional because it needs the whole vocabulary, and path
+    methods, which have many rows, omit `l2`.
     """
 
     backward = True
@@ -27,7 +27,7 @@ class GradientReadout(Readout):
     reference: Reference = "zero"
     l1: bool = False
     l2: bool = True
-    prompt: bool = True  # False: a prompt stays as it is on a path, so its tokens get 0
+    prompt: bool = True  # False: a prompt is not moved on a path, so its tokens get 0
 
     def read(self, model: TextClassifier, rows: Rows) -> Reading:
         with torch.enable_grad():
@@ -35,7 +35,7 @@ class GradientReadout(Readout):
             logits = model.forward(replace(rows, embeddings=vectors, prompt_is_fixed=not self.prompt)).logits
             value = value_of(self.of, logits, rows.target, rows.against, model.outputs)
             (gradient,) = torch.autograd.grad(value.sum(), vectors)
-        # In half precision a sum over the vocabulary would overflow.
+        # A sum over the vocabulary would overflow in half precision.
         counted = rows.real if self.prompt else rows.real & (rows.units != PROMPT)
         gradient = at_least_single(gradient) * counted[..., None]
         away = at_least_single(model.embed(rows.ids) - reference_vector(model, self.reference))

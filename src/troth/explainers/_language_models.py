@@ -1,5 +1,5 @@
-"""Instruction-tuned language models that are asked a question in words: on this machine, or behind an endpoint that
-speaks OpenAI's chat protocol (models/_endpoint.py asks it).
+"""Instruction-tuned language models that answer a question in words, on this machine or behind an endpoint with
+OpenAI's chat protocol (see models/_endpoint.py).
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ _PROTOCOL = "OpenAI's chat protocol"
 
 
 def _ask(endpoint: Endpoint, question: str, most_tokens: int) -> str:
-    """What the model writes."""
+    """The text that the model generates."""
     body = {
         "model": endpoint.model,
         "messages": [{"role": "user", "content": question}],
@@ -28,7 +28,7 @@ def _ask(endpoint: Endpoint, question: str, most_tokens: int) -> str:
 
 
 class Local:
-    """A causal language model on this machine; answers are the likeliest ones."""
+    """A causal language model on this machine, with greedy decoding."""
 
     def __init__(self, name: str) -> None:
         from troth.models._loading import CAUSAL, bring
@@ -50,7 +50,7 @@ class Local:
         room = int(getattr(self.model.config, "max_position_embeddings", None) or 10**6) - count
         if room < 1:
             raise TrothError(f"{self.name} reads too little: the question alone has {count} tokens; use shorter texts")
-        # Some tokenizers give token types, which decoders do not read.
+        # Some tokenizers return token types, which decoders do not accept.
         wanted = {key: inputs[key] for key in ("input_ids", "attention_mask") if key in inputs}
         ends = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
         with torch.no_grad():
@@ -61,18 +61,19 @@ class Local:
         return str(tokenizer.decode(written[0, count:], skip_special_tokens=True))
 
 
-Asking = Callable[[str, int], Future[str]]  # a question and the most tokens of its answer, which comes later
+# A question and the maximum number of tokens of its answer, which is a future.
+Asking = Callable[[str, int], Future[str]]
 
 
 @lru_cache(maxsize=4)
 def ask_local(name: str) -> Asking:
-    """A model that is loaded once; one question at a time."""
+    """A model that is loaded once and answers one question at a time."""
     pool, model = ThreadPoolExecutor(1), Local(name)
     return lambda question, most_tokens: pool.submit(model.ask, question, most_tokens)
 
 
 @lru_cache(maxsize=4)
 def ask_endpoint(endpoint: Endpoint, parallel: int) -> Asking:
-    """An endpoint that is asked several questions at a time."""
+    """An endpoint that answers several questions at a time."""
     pool = ThreadPoolExecutor(parallel)
     return lambda question, most_tokens: pool.submit(_ask, endpoint, question, most_tokens)

@@ -1,7 +1,7 @@
-"""Post-LayerNorm encoders taken apart: what each token hands to each other one in a layer, and how that adds up.
+"""Post-LayerNorm encoders decomposed into what each token contributes to each other token in a layer.
 
-All of it at once would be [rows, queries, keys, hidden], far more than the model itself ever holds, so queries come in
-chunks.
+The full tensor would be [rows, queries, keys, hidden], much larger than the model's own states, so queries are
+processed in chunks.
 """
 
 from abc import abstractmethod
@@ -17,7 +17,7 @@ from troth.core.types import Rows
 from troth.engine.probes import Reading, Readout, at_least_single
 from troth.models import TextClassifier, _placement, families, refuse
 
-CHUNK_BYTES = {"cpu": 4 << 20}  # what stays in a processor's cache is twice as fast
+CHUNK_BYTES = {"cpu": 4 << 20}  # twice as fast if it fits into the processor's cache
 _OTHER_CHUNK_BYTES = 256 << 20
 
 Activation = Callable[[Tensor], Tensor]
@@ -34,14 +34,16 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class Norm:
-    """LayerNorm, which is linear in its parts once the deviation of the whole is known, apart from its bias β."""
+    """LayerNorm without its bias β, which is linear in its input once the standard deviation of the whole is known."""
 
     scale: Tensor  # [hidden] γ
     bias: Tensor  # [hidden] β
     eps: float
 
     def linear(self, parts: Tensor, whole: Tensor) -> Tensor:
-        """Each part centered by its own mean, over the whole's deviation, times γ; both [..., hidden]."""
+        """Centers each part by its own mean, divides by the standard deviation of the whole, and multiplies by γ; [...,
+        hidden].
+        """
         deviation = (whole.var(-1, correction=0, keepdim=True) + self.eps).sqrt()
         return (parts - parts.mean(-1, keepdim=True)) / deviation * self.scale
 
@@ -51,7 +53,7 @@ class Norm:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """Attention, residual, norm; feed-forward, residual, norm."""
+    """One layer: attention, residual, norm; feed-forward, residual, norm."""
 
     heads: int
     value: Linear
@@ -67,13 +69,14 @@ class Layer:
         return len(self.output.bias)
 
     def handed(self, states: Tensor) -> Tensor:
-        """What each token offers through each head, value bias inside. -> [rows, length, heads, hidden]"""
+        """What each token contributes through each head, including the value bias. -> [rows, length, heads, hidden]"""
         rows, length, hidden = states.shape
         values = self.value(states).view(rows, length, self.heads, -1)
         return torch.einsum("rjhd,ohd->rjho", values, self.output.weight.view(hidden, self.heads, -1))
 
     def attention_parts(self, handed: Tensor, states: Tensor, attention: Tensor, some: slice) -> Tensor:
-        """What some queries take from every token, and by the residual from themselves; W_O's bias is left out.
+        """What some queries receive from every token, and from themselves through the residual, without the bias of
+        W_O.
 
         Attention is [rows, heads, length, length], the result [rows, queries, length, hidden].
         """
@@ -85,7 +88,7 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """What reads the first token's last state."""
+    """The classification head, which reads the first token's last state."""
 
     dense: Linear
     activation: Activation
@@ -93,7 +96,9 @@ class Head:
 
 
 def take_apart(model: TextClassifier, asked_by: str) -> tuple[list[Layer], Head]:
-    """The layers and the classification head of a BERT, RoBERTa or DistilBERT; other models are refused by name."""
+    """The layers and the classification head of a BERT, RoBERTa or DistilBERT; an error names the model if it is
+    another.
+    """
     network = model.model
     if network is None:
         raise refuse(model.name, f"layers for {asked_by} to read", "use leave_one_out, lime or kernel_shap")
@@ -164,7 +169,9 @@ def _norm(module: nn.LayerNorm) -> Norm:
 
 
 def held_bytes(layers: list[Layer], length: int) -> int:
-    """Of one row: the states and the attention weights of every layer, which are all kept until the layers are read."""
+    """Bytes per row: the states and attention weights of every layer, which are kept until all layers have been
+    processed.
+    """
     heads, hidden = sum(layer.heads for layer in layers), layers[0].hidden
     return 4 * length * (hidden * (len(layers) + 1) + heads * length)
 
@@ -177,7 +184,9 @@ def chunks(count: int, bytes_each: int, device: torch.device) -> Iterator[slice]
 
 @dataclass(frozen=True)
 class Rollout(Readout):
-    """How much of each token reaches the first one at the end: the layers' token-to-token weights, multiplied."""
+    """How much of each token reaches the first token in the last layer: the product of the layers' token-to-token
+    weights.
+    """
 
     attentions = True
     about_target = False
@@ -185,26 +194,28 @@ class Rollout(Readout):
 
     @abstractmethod
     def weigh(self, layer: Layer, parts: Tensor, whole: Tensor) -> Tensor:
-        """The weight of each key for each query, given the attention's parts and the whole that the first norm takes.
+        """The weight of each key for each query, given the attention's parts and their sum, the input of the first
+        norm.
 
         [rows, queries, keys, hidden], [rows, queries, hidden] -> [rows, queries, keys]
         """
 
     def bytes_per_row(self, model: TextClassifier, length: int) -> int:
         layers, _ = take_apart(model, self.name)
-        offered = 4 * length * layers[0].heads * layers[0].hidden  # `handed`, one layer at a time
+        offered = 4 * length * layers[0].heads * layers[0].hidden  # `handed`, for one layer at a time
         return super().bytes_per_row(model, length) + held_bytes(layers, length) + offered
 
     def read(self, model: TextClassifier, rows: Rows) -> Reading:
         layers, _ = take_apart(model, self.name)
         with torch.no_grad():
             output = model.forward(rows, attentions=True, hidden=True)
-            # Norms multiply over the layers, beyond single precision in deep models.
+            # The factors of the norms multiply over the layers and leave the range of single precision in deep models.
             reach = torch.zeros(rows.ids.shape, dtype=torch.float64, device=rows.ids.device)
             reach[:, 0] = 1
             for number in reversed(range(len(layers))):
                 states, attention = at_least_single(output.hidden[number]), at_least_single(output.attentions[number])
-                queries = 1 if number == len(layers) - 1 else states.shape[1]  # only the first token is read at the end
+                # In the last layer only the first token is read.
+                queries = 1 if number == len(layers) - 1 else states.shape[1]
                 reached = torch.zeros_like(reach)
                 layer, handed = layers[number], layers[number].handed(states)
                 for some in chunks(queries, 4 * states.numel(), states.device):

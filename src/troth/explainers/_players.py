@@ -1,4 +1,4 @@
-"""The units that methods by coalition and by path play with: those the input still has."""
+"""The units that coalition and path methods work on: those that the input still has."""
 
 import numpy as np
 import torch
@@ -9,12 +9,12 @@ from troth.core.types import Question
 
 
 def players(question: Question) -> Tensor:
-    """[players] numbers of the units that are still there."""
+    """[players] The indices of the units that are still there."""
     return question.left.nonzero()[:, 0]
 
 
 def per_unit(question: Question, values: Tensor) -> Tensor:
-    """What each player has, in its unit's place; 0 where the unit is gone. [..., players] -> [..., units]"""
+    """Puts the players' values in their units' places; 0 for units that are gone. [..., players] -> [..., units]"""
     if question.base is None:
         return values
     placed = values.new_zeros(*values.shape[:-1], question.n_units)
@@ -23,11 +23,10 @@ def per_unit(question: Question, values: Tensor) -> Tensor:
 
 
 def faded(question: Question, places: Tensor, *, erased_too: bool = False) -> Tensor:
-    """Every unit that is still there at each place of a path from 0 to 1. [places] -> [places, units]
+    """Fades every unit that is still there along a path from 0 to 1. [places] -> [places, units]
 
-    Units that were erased before stay as their masking left them: a mask token's vector is part of the input explained,
-    and of its baseline, so it gets no share and what the others get sums to the change they bring. With `erased_too`
-    they move like the others.
+    Units that were erased before remain as their masking left them: a mask token's vector belongs to the explained
+    input and to its baseline, so it gets no share of the change. With `erased_too` they fade like the others.
     """
     if question.base is None or erased_too:
         return places[:, None].repeat(1, question.n_units)
@@ -45,14 +44,14 @@ def ranks(values: Tensor) -> Tensor:
 
 
 def marks(count: int) -> Tensor:
-    """[players] a 64-bit number each; a set's key is the (wrapping) sum of its members' numbers.
+    """[players] A 64-bit number for each; the key of a set is the (wrapping) sum of its members' numbers.
 
     Two of a million sets share a key with a probability of 1 in 40 million. No number is 0 (which row 0 would get), so
-    a set with a player more is another set.
+    adding a player always changes the key.
     """
     return draws.row_keys(0, torch.arange(1, count + 1))
 
 
 def first_of_each(keys: Tensor) -> Tensor:
-    """Where each key stands first, in order. [sets] -> [distinct sets]"""
+    """The first index of each key, in order. [sets] -> [distinct sets]"""
     return torch.from_numpy(np.sort(np.unique(keys.numpy(), return_index=True)[1]))

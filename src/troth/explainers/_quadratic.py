@@ -1,4 +1,4 @@
-"""Functions of masks with terms for single units and pairs only, fitted to what a model said of some masks."""
+"""Functions of masks with terms for single units and pairs only, fitted to a model's outputs for some masks."""
 
 from dataclasses import dataclass
 
@@ -23,12 +23,12 @@ class Quadratic:
 
 
 def ridge(masks: Floats, values: Floats) -> Quadratic:
-    """Every pair by ridge regression; leave-one-out error chooses the penalty. [rows, units], [rows]"""
+    """Ridge regression on all pairs; the penalty minimizes the leave-one-out error. [rows, units], [rows]"""
     from sklearn.linear_model import RidgeCV
 
     n = masks.shape[1]
     first, second = np.triu_indices(n, 1)
-    signs = 2 * masks - 1  # −1 and 1: centered, so that the penalty favors no size of masks
+    signs = 2 * masks - 1  # −1 and 1: centered, so that the penalty does not depend on the size of a mask
     model = RidgeCV(alphas=10.0 ** np.arange(-4, 4)).fit(np.hstack([signs, signs[:, first] * signs[:, second]]), values)
     pair = np.zeros((n, n))
     pair[first, second] = pair[second, first] = model.coef_[n:]
@@ -37,9 +37,9 @@ def ridge(masks: Floats, values: Floats) -> Quadratic:
 
 
 def boosted(masks: Floats, values: Floats) -> Quadratic:
-    """Few pairs, by boosted trees of depth two: each is such a function exactly, so nothing is lost in reading them.
+    """A few pairs, from boosted trees of depth two, each of which equals such a function exactly.
 
-    As ProxySPEX searches with boosted trees (Butler et al., 2025), for pairs only. [rows, units], [rows]
+    ProxySPEX searches with boosted trees in this way (Butler et al., 2025); here for pairs only. [rows, units], [rows]
     """
     from sklearn.ensemble import GradientBoostingRegressor
 
@@ -57,7 +57,7 @@ def boosted(masks: Floats, values: Floats) -> Quadratic:
 
 
 def _terms(tree: object, node: int) -> dict[frozenset[int], float]:
-    """A tree over 0 and 1 as a polynomial: (1 − x) · left + x · right."""
+    """A tree over binary inputs as a polynomial: (1 − x) · left + x · right."""
     if tree.children_left[node] < 0:  # type: ignore[attr-defined]
         return {frozenset(): float(tree.value[node].item())}  # type: ignore[attr-defined]
     left, right = (_terms(tree, side[node]) for side in (tree.children_left, tree.children_right))  # type: ignore[attr-defined]

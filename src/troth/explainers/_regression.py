@@ -1,13 +1,14 @@
-"""Weighted least squares, as surrogate models need it: small, in double precision, with standard errors."""
+"""Weighted least squares for surrogate models: small problems, in double precision, with standard errors."""
 
 import torch
 from torch import Tensor
 
 
 def regress(design: Tensor, values: Tensor, weights: Tensor, penalty: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Coefficients that minimize Σ w (y − xβ)² + penalty · ‖β‖², the shortest where many do, and their standard errors.
+    """Coefficients that minimize Σ w (y − xβ)² + penalty · ‖β‖² (the shortest if there are several), and standard
+    errors.
 
-    The errors are those of drawing the rows again (the sandwich estimate). [rows, k], [rows], [rows] -> [k], [k]
+    The errors are those of drawing the rows again (the sandwich estimator). [rows, k], [rows], [rows] -> [k], [k]
     """
     coefficients, inverse = solve(design, values, weights, penalty)
     influence = ((design * weights[:, None]) * (values - design @ coefficients)[:, None]) @ inverse
@@ -15,7 +16,7 @@ def regress(design: Tensor, values: Tensor, weights: Tensor, penalty: float = 0.
 
 
 def solve(design: Tensor, values: Tensor, weights: Tensor, penalty: float = 0.0) -> tuple[Tensor, Tensor]:
-    """The coefficients, and the inverse of the weighted moments that gave them. -> [k], [k, k]"""
+    """The coefficients, and the inverse of the weighted moment matrix. -> [k], [k, k]"""
     weighted = design * weights[:, None]
     moments = weighted.T @ design + penalty * torch.eye(design.shape[1], dtype=design.dtype)
     inverse = torch.linalg.pinv(moments, rtol=1e-11, hermitian=True)
@@ -23,13 +24,13 @@ def solve(design: Tensor, values: Tensor, weights: Tensor, penalty: float = 0.0)
 
 
 def sparse(design: Tensor, values: Tensor, alpha: float) -> Tensor:
-    """Coefficients of the Lasso with an intercept on standardized columns, on the columns' own scale.
+    """Coefficients of the Lasso with an intercept on standardized columns, on the original scale of the columns.
 
     They minimize Σ (y − xβ)² / 2 rows + alpha · ‖β‖₁. [rows, k], [rows] -> [k]
     """
     from sklearn.linear_model import Lasso
 
     scale = design.std(0, correction=0)
-    scale = torch.where(scale > 0, scale, 1.0)  # a column that never changes gets 0
+    scale = torch.where(scale > 0, scale, 1.0)  # a constant column gets 0
     model = Lasso(alpha=alpha).fit(((design - design.mean(0)) / scale).numpy(), values.numpy())
     return torch.from_numpy(model.coef_) / scale

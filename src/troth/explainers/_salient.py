@@ -1,4 +1,4 @@
-"""Salience, an importance of word pieces that asks no model, as an attribution."""
+"""Salience, an importance of word pieces that needs no model, as an attribution."""
 
 import torch
 
@@ -7,10 +7,10 @@ from troth.salience import Salience, pieces
 
 
 def salient(question: Question, salience: Salience, signed: bool) -> Attribution:
-    """The salience of the pieces that are left, summed into units."""
+    """The salience of the remaining pieces, summed into units."""
     encoding = question.encoding
     inside, names = pieces(encoding)
-    # Pieces of units that were erased before are no longer in the text.
+    # Pieces of units that were erased before are no longer part of the text.
     left = encoding.per_token(question.left[None])[0][inside] > 0
     scores = torch.zeros(len(encoding.ids), dtype=torch.float64)
     here = inside.nonzero()[:, 0][left]

@@ -1,8 +1,8 @@
-"""When a method that samples may stop: as soon as the interval of every score is narrow enough.
+"""Stopping rule of sampling methods: as soon as the interval of every score is narrow enough.
 
-The interval is that of 95 %: 1.96 standard errors (Student's t where few draws are averaged) to either side, narrow
-enough when that is at most `tolerance` times the largest score. It says where the scores of other draws would lie. As
-the same draws say when to stop, it covers slightly less than 95 % (`tests/explainers/test_tolerance.py` measures it).
+The interval is the 95 % confidence interval: 1.96 standard errors to either side (Student's t for few draws). It is
+narrow enough if that is at most `tolerance` times the largest score. Because the same draws decide when to stop, it
+covers slightly less than 95 % (measured in `tests/explainers/test_tolerance.py`).
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from troth.core.errors import TrothError
 
-QUANTILE = 1.959964  # of the normal distribution: 95 % lie within so many standard errors
+QUANTILE = 1.959964  # of the normal distribution: 95 % are within this many standard errors
 _GROWTH = 1.5
 
 
@@ -21,7 +21,7 @@ def check(name: str, tolerance: float | None) -> None:
 
 
 def budgets(first: int, most: int, tolerance: float | None) -> Iterator[int]:
-    """How many samples there are in all after each round; without a tolerance there is one round."""
+    """The total number of samples after each round; without a tolerance there is one round."""
     count = most if tolerance is None else min(first, most)
     while count < most:
         yield count
@@ -37,5 +37,5 @@ def narrow(scores: Tensor, errors: Tensor, tolerance: float | None, quantile: fl
 
 
 def said(errors: Tensor, used: int, samples: int, quantile: float = QUANTILE) -> str:
-    """What a result's note says."""
+    """The note of a result."""
     return f"95 % intervals of ± {quantile * float(errors.max()):.2g} or less, {used} of {samples} samples"

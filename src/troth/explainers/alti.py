@@ -1,8 +1,10 @@
-"""How much of the token is mixed into what the classifier reads, by ALTI (Ferrando et al., 2022): in each layer a
-token's share is how much nearer its part brings a state to what it is (L1 distance); the layers are multiplied.
+"""How much of the token is mixed into the state that the classifier reads, by ALTI (Ferrando et al., 2022): in each
+layer, a token's share is the reduction in L1 distance to a state that its contribution achieves; the layers' matrices
+are multiplied.
 
-A layer is its attention block: T_j is the attention part of j, value bias inside, with the residual for j = i, through
-the linear part of the first LayerNorm, whose output is y. Shares max(0, ‖y‖₁ − ‖y − T_j‖₁) are divided by their sum.
+A layer is its attention block: T_j is the contribution of token j including the value bias, with the residual for j =
+i, through the linear part of the first LayerNorm, whose output is y. Shares max(0, ‖y‖₁ − ‖y − T_j‖₁) are divided by
+their sum.
 """
 
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ class Shares(Rollout):
         transformed = layer.norm_1.linear(parts, whole[:, :, None])
         state = layer.norm_1(whole)[:, :, None]
         nearer = (state.abs().sum(-1) - (state - transformed).abs().sum(-1)).clamp(min=0)
-        # A row without any share stays zero.
+        # Rows whose shares are all 0 remain 0.
         return nearer / nearer.sum(-1, keepdim=True).clamp(min=1e-30)
 
 

@@ -1,10 +1,10 @@
-"""How much the position that the classifier reads attends to the token: the last layer's weights α, mean over the heads
-(Bahdanau et al., 2015; as an explanation: Jain & Wallace, 2019).
+"""How much the position that the classifier reads attends to the token: the last layer's attention weights α, averaged
+over heads (Bahdanau et al., 2015; as an explanation: Jain & Wallace, 2019).
 
-That position is the first one ([CLS], or the only query of a BiLSTM's attention), in a decoder the last; a head that
-averages all positions attends to what they do on average. In an encoder-decoder (BART, T5) it is the end-of-text token
-that the decoder reads, and the weights are those of its cross-attention to the encoder's tokens. Weights on tokens in
-no unit ([CLS] and [SEP] draw much) are never shared out among the others: they are the attribution's `rest`.
+That position is the first token ([CLS], or the only query of a BiLSTM's attention), in a decoder the last one. For a
+head that averages all positions, their weights are averaged. In an encoder-decoder (BART, T5) it is the end-of-text
+token of the decoder, and the weights are those of its cross-attention to the encoder's tokens. Weights of tokens
+outside all units ([CLS] and [SEP] get much attention) are not redistributed: they are the attribution's `rest`.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,9 @@ from troth.models import TextClassifier
 
 
 def from_reader(attention: Tensor, model: TextClassifier, rows: Rows) -> Tensor:
-    """What the classifier's own position attends to. [rows, heads, queries, length] -> [rows, heads, length]"""
+    """The attention of the position that the classifier reads. [rows, heads, queries, length] -> [rows, heads,
+    length]
+    """
     if attention.shape[2] == 1:
         return attention[:, :, 0]
     place = model.reading_place(rows)

@@ -1,7 +1,7 @@
-"""What the class's value owes to the attention paid to the token, if it were linear in it: α · ∂value/∂α, last layer
-(Serrano & Smith, 2019; α∇α in SaLoss, Chrysostomou & Aletras, 2021).
+"""The attention weight of the token times the gradient of the class's value with respect to it: α · ∂value/∂α, last
+layer (Serrano & Smith, 2019; α∇α in SaLoss, Chrysostomou & Aletras, 2021).
 
-Weights and gradients are each averaged over the heads before they are multiplied; `heads="each"` multiplies head by
+Weights and gradients are averaged over the heads before they are multiplied; `heads="each"` multiplies them for each
 head and averages the products.
 """
 
@@ -32,7 +32,8 @@ class WeightsXGradient(Readout):
 
     def read(self, model: TextClassifier, rows: Rows) -> Reading:
         with torch.enable_grad():
-            # Parameters are frozen, so the word vectors must start the graph; the backward pass ends at the last layer.
+            # Parameters are frozen, so the graph must start at the word vectors; the backward pass ends at the last
+            # layer.
             vectors = rows.vectors(model).detach().requires_grad_()
             output = model.forward(replace(rows, embeddings=vectors), attentions=True)
             value = value_of(self.of, output.logits, rows.target, rows.against, model.outputs)

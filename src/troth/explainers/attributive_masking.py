@@ -1,12 +1,12 @@
-"""How much of the unit an attribution model G, fitted to this model, would keep: 1 what the prediction rests on, 0 what
-may be masked (Barkan et al., 2024, "AML").
+"""How much of the unit an attribution model G, fitted to this model, would keep: 1 for what the prediction rests on, 0
+for what may be masked (Barkan et al., 2024, "AML").
 
-G reads the text and the prediction, and is fitted so that the input masked by its map is still predicted alike and the
-inversely masked one is not: `troth fit attributive_masking`. `steps=0` is pAML: one pass of the model, one of G. With
-`steps=10` (fAML) a copy of G takes so many more steps on the example alone, at a learning rate that falls linearly, and
-the best map by the metric that G was chosen by is kept, G's own included. A later map must be better by more than
-rounding (1e-4). Where another class than the predicted one is asked about, G reads that class alone. G's passes are
-counted apart from the model's.
+G reads the text and the prediction. It is fitted so that the prediction stays the same if the input is masked by its
+map, and changes if it is masked by the inverse map: `troth fit attributive_masking`. `steps=0` is pAML: one pass of the
+model, one of G. With `steps=10` (fAML) a copy of G takes ten more steps on the single example, with a linearly falling
+learning rate. The best map by the metric that G was selected by is kept, including G's own; a later map must be better
+by more than rounding (1e-4). If a class other than the predicted one is explained, G reads that class. Passes of G are
+counted separately from the model's.
 """
 
 from dataclasses import dataclass, field
@@ -35,12 +35,12 @@ class AttributiveMasking(Explainer):
         "As good as its attribution model: fit one per model and data, and measure it on texts it was not fitted on."
     )
 
-    checkpoint: str  # the folder that `troth fit attributive_masking` wrote
+    checkpoint: str  # the folder written by `troth fit attributive_masking`
     steps: int = 0
-    metric: str | None = None  # that chooses among the maps of fAML; None = the one G was chosen by
-    learning_rate: float | None = None  # of the first step; None = the one G was fitted with
+    metric: str | None = None  # selects one of the maps of fAML; None = the metric that G was selected by
+    learning_rate: float | None = None  # of the first step; None = the one that G was fitted with
     decay: Decay = "linear"  # of the learning rate over the steps
-    # G itself, where it is at hand; no option, so it is neither shown nor compared.
+    # G itself, if it is in memory; not an option, so it is neither shown nor compared.
     fitted: AttributionModel | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ class AttributiveMasking(Explainer):
         return saving.content(self.checkpoint)
 
     def passes(self, n_units: int) -> int:
-        # The text; two masks a step, there and back; and what the metric asks about each map, five ratios say.
+        # The text, two masked inputs per step, and five ratios of the metric for each map.
         return 2 if self.steps == 0 else 1 + 4 * self.steps + 5 * (self.steps + 1)
 
     def reads(self) -> Readout:

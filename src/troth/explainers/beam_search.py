@@ -1,10 +1,11 @@
-"""The unit's place in the order of erasing that is found to hurt the class most, n for the first and 1 for the last
-(Zhou & Shah, 2023, "Solvex"; Beam in FMM, Madsen et al., 2024).
+"""The unit's rank in the erasing order that lowers the class's value most, as found by beam search: n for the first
+unit and 1 for the last (Zhou & Shah, 2023, "Solvex"; Beam in FMM, Madsen et al., 2024).
 
-An order is worth the sum over its prefixes of f(input) − f(prefix erased), or of f(only prefix kept) − f(prefix erased)
-for `objective="comp_minus_suff"`. The search extends the best `width` orders by every unit that is left; a set of
-erased units that another order of the round reached before is dropped. `preset="fmm"` is the default; `preset="solvex"`
-is width 50, comp − suff on the probability, duplicates kept. Solvex then moves the zero of its ranks; we do not.
+The value of an order is the sum over its prefixes of f(input) − f(prefix erased), or of f(only prefix kept) − f(prefix
+erased) for `objective="comp_minus_suff"`. Each round extends the best `width` orders by every remaining unit and drops
+a set of erased units that another order has reached in the same round. `preset="fmm"` is the default; `preset="solvex"`
+is width 50, comp − suff on the probability, with duplicates kept. Solvex then shifts the zero of its ranks, which is
+omitted here.
 """
 
 from collections.abc import Sequence
@@ -59,43 +60,42 @@ class BeamSearch(Explainer):
             object.__setattr__(self, option, value)
 
     def passes(self, n_units: int) -> int:
-        # In a round every entry loses one more unit; there are only so many sets of that size.
+        # In each round every order loses one more unit; the number of distinct sets of that size is limited.
         sets = sum(min(self.width * (n_units - gone + 1), comb(n_units, gone)) for gone in range(1, n_units + 1))
         return 1 + sets * (2 if self.objective == "comp_minus_suff" else 1)
 
     def ask(self, questions: Sequence[Question]) -> Routine[list[Attribution]]:
         search = _Search(self, questions)
-        # With comp − suff, what one order erases another may keep.
+        # With comp − suff, one order may keep what another order erases.
         differs = self.drop_duplicates and self.objective == "comprehensiveness"
         while len(keep := search.grown()):
-            inside = np.arange(keep.shape[1]) < search.n_units[search.row_text][:, None]
             counts = np.bincount(search.row_text, minlength=len(questions))
-            answers = yield ProbeBatch(questions, keep[inside], counts, distinct=differs)
+            answers = yield ProbeBatch(questions, keep, counts, distinct=differs)
             search.choose(answers.value(self.of).numpy())
         return search.attributions(self.signed)
 
 
 class _Search:
-    """The beams of some texts, all in step; texts that are fully erased take no further part."""
+    """The beams of several texts, advanced together; texts that are fully erased are finished."""
 
     def __init__(self, settings: BeamSearch, questions: Sequence[Question]) -> None:
         self._settings, self._questions = settings, questions
-        self.n_units = np.array([question.n_units for question in questions], np.int64)
-        self._left = np.zeros((len(questions), int(self.n_units.max(initial=0))), np.bool_)
+        widest = max((question.n_units for question in questions), default=0)
+        self._left = np.zeros((len(questions), widest), np.bool_)
         for own, question in zip(self._left, questions, strict=True):
             own[: question.n_units] = question.left.numpy() > 0
         self._numbers = marks(self._left.shape[1]).numpy()
-        # The orders found so far, text by text, best first; what is not there to be erased counts as erased.
+        # The current orders, text by text, the best first; units that are not there count as erased.
         self._text = np.arange(len(questions))
         self._erased = ~self._left
         self._keys = draws.row_keys(1, torch.arange(1, len(questions) + 1)).numpy()
         self._worth = np.zeros(len(questions))
         self._order = np.zeros((len(questions), 0), np.int64)
-        self._best = [self._order[0]] * len(questions)  # of each text, so far
+        self._best = [self._order[0]] * len(questions)  # the best order of each text so far
 
     def grown(self) -> NDArray[np.bool_]:
-        """Every order with one more unit: which units each row keeps, text by text. [rows, most units]"""
-        parent, unit = np.nonzero(~self._erased)  # best order first, its units left to right
+        """Extends every order by one unit and returns which units each row keeps, text by text. [rows, most units]"""
+        parent, unit = np.nonzero(~self._erased)  # the best order first, its units from left to right
         keys = self._keys[parent] + self._numbers[unit]
         if self._settings.drop_duplicates:
             first = np.sort(np.unique(keys, return_index=True)[1])
@@ -107,18 +107,18 @@ class _Search:
         keep = ~erased
         self.row_text, self._rows = text, np.arange(len(text))
         if self._settings.objective == "comp_minus_suff":
-            # Of each text first the rows without a prefix, then those of the prefix alone.
+            # For each text, first the rows without a prefix, then the rows with the prefix only.
             self._rows = np.argsort(np.concatenate([text, text]), kind="stable")
             keep = np.concatenate([keep, erased & self._left[text]])[self._rows]
             self.row_text = np.concatenate([text, text])[self._rows]
         return keep
 
     def choose(self, given: NDArray[np.float32]) -> None:
-        """The best of them, given what the model said of each row."""
+        """Selects the best orders, given the model's value for each row."""
         parent, unit, keys, erased = self._grown
         value = np.empty(len(given), np.float64)
         value[self._rows] = given
-        # f(input) is the same for all of a text.
+        # f(input) is a constant for each text.
         change = -value if len(value) == len(unit) else value[len(unit) :] - value[: len(unit)]
         worth, text = self._worth[parent] + change, self._text[parent]
         by_worth = np.lexsort((-worth, text))  # stable
@@ -132,7 +132,7 @@ class _Search:
             self._best[number] = order
 
     def attributions(self, signed: bool) -> list[Attribution]:
-        """Once nothing is left to erase."""
+        """The attributions, once nothing is left to erase."""
         found = []
         for question, order in zip(self._questions, self._best, strict=True):
             scores = np.zeros(question.n_units, np.float32)

@@ -1,9 +1,11 @@
-"""The token's own part of the class's logit: the computation taken apart into one vector a token, from the embedding
-output to the classifier, by DecompX (Modarressi et al., 2023). The parts, special tokens included, sum to the logit.
+"""The token's contribution to the class's logit: the computation is decomposed into one vector per token, from the
+embedding output to the classifier, by DecompX (Modarressi et al., 2023). The contributions, including those of special
+tokens, sum to the logit.
 
-Attention weights and LayerNorm's deviations are taken as given; an activation is a line from the origin to what it
-gives; a bias is shared among the parts in proportion to |⟨part, bias⟩|. In the first layer the value bias stays inside
-each token's part; in later ones it is shared together with the output's, after the residual.
+Attention weights and the standard deviations in LayerNorm are treated as constants; an activation is replaced by the
+line from the origin to its output; a bias is distributed over the contributions in proportion to |⟨contribution,
+bias⟩|. In the first layer the value bias belongs to each token's contribution; in later layers it is distributed
+together with the output bias, after the residual.
 """
 
 from collections.abc import Callable
@@ -25,13 +27,13 @@ from troth.models import TextClassifier
 
 @dataclass(frozen=True)
 class Parts(Readout):
-    """Every token's part of the target's logit (less its part of the other class's in a contrast)."""
+    """Every token's contribution to the target's logit; in a contrast, less its contribution to the other class's."""
 
     attentions = True
 
     def bytes_per_row(self, model: TextClassifier, length: int) -> int:
         layers, _ = take_apart(model, "decomp_x")
-        # A layer's parts, their values and the next layer's parts: [length, length, hidden] each.
+        # The parts of a layer, their values and the parts of the next layer: [length, length, hidden] each.
         parts = 3 * 4 * length**2 * layers[0].hidden
         return super().bytes_per_row(model, length) + held_bytes(layers, length) + parts
 
@@ -41,7 +43,7 @@ class Parts(Readout):
             output = model.forward(rows, attentions=True, hidden=True)
             states = at_least_single(output.hidden[0])
             scores = states.new_zeros(rows.ids.shape)
-            # A part of every token for every token is much larger than what the model itself holds.
+            # One vector for each pair of tokens takes much more memory than the model's own states.
             for some in chunks(len(rows), 4 * states[0].numel() * states.shape[1], states.device):
                 length = int(rows.lengths[some].max())
                 attentions = [at_least_single(each[some, :, :length, :length]) for each in output.attentions]
@@ -61,12 +63,12 @@ class Parts(Readout):
 
 
 def _decompose(layers: list[Layer], head: Head, states: Tensor, attentions: list[Tensor], real: Tensor) -> Tensor:
-    """Each token's part of every logit. [rows, length, hidden] of the embedding output -> [rows, length, classes]"""
+    """Each token's contribution to every logit. [rows, length, hidden] embedding output -> [rows, length, classes]"""
     rows, length, hidden = states.shape
-    parts = states.new_empty(0)  # will be [rows, queries, length, hidden]: token k's part of token i
+    parts = states.new_empty(0)  # becomes [rows, queries, length, hidden]: the contribution of token k to token i
     for number, (layer, attention) in enumerate(zip(layers, attentions, strict=True)):
         mix = _later_attention(layer, parts, attention) if number else _first_attention(layer, states, attention)
-        queries = 1 if number == len(layers) - 1 else length  # only the first token is read at the end
+        queries = 1 if number == len(layers) - 1 else length  # in the last layer only the first token is read
         after = states.new_empty(rows, queries, length, hidden)
         for some in chunks(queries, 4 * rows * length * len(layer.up.bias), states.device):
             after[:, some] = _rest_of_layer(layer, mix(some), real)
@@ -75,7 +77,7 @@ def _decompose(layers: list[Layer], head: Head, states: Tensor, attentions: list
     return _apply(head.classifier, pooled, real)[:, 0]
 
 
-_Mix = Callable[[slice], tuple[Tensor, Tensor]]  # of some queries: the parts, and the bias still to be shared
+_Mix = Callable[[slice], tuple[Tensor, Tensor]]  # for some queries: the parts, and the bias that is not distributed yet
 
 
 def _first_attention(layer: Layer, states: Tensor, attention: Tensor) -> _Mix:
@@ -111,14 +113,14 @@ def _apply(layer: Linear, parts: Tensor, real: Tensor) -> Tensor:
 
 
 def _bend(activation: Activation, parts: Tensor) -> Tensor:
-    """Each part times the slope from the origin to what the activation makes of the whole."""
+    """Multiplies each part by the slope of the line from the origin to the activation's output for the whole."""
     whole = parts.sum(2, keepdim=True)
     whole = torch.where(whole == 0, 1e-6, whole)
     return parts * (activation(whole) / whole)
 
 
 def _share(parts: Tensor, bias: Tensor, real: Tensor) -> Tensor:
-    """The parts with the bias shared out by |⟨part, bias⟩|; equally where no part points its way."""
+    """Distributes the bias over the parts by |⟨part, bias⟩|, or equally if all of these are 0."""
     weights = (parts @ bias).abs()  # [rows, queries, length]
     equal = real[:, None].to(weights.dtype)
     weights = torch.where(weights.sum(-1, keepdim=True) > 0, weights, equal)

@@ -1,10 +1,10 @@
-"""What the class's value gains when the token's word vector moves from a reference to what it is, by DeepLift's rescale
-rule (Shrikumar et al., 2017). Scores sum to f(input) − f(reference) up to the gap that is reported.
+"""The token's contribution to the difference of the class's value from its value at a reference, by DeepLift's rescale
+rule (Shrikumar et al., 2017). Scores sum to f(input) − f(reference) up to the reported gap.
 
-The paper has rules for sums and elementwise functions only; `_multipliers` adds exact ones for attention's products,
-softmax and LayerNorm, where plain derivatives, as in Captum, would break the sum. Positions and token types stay, and
-by default so do tokens in no unit (`moves="all"` moves them too, the prompt never). Units that were erased before stay
-erased and score 0.
+The paper has rules for sums and elementwise functions only; `_multipliers` adds exact rules for the products in
+attention, softmax and LayerNorm, where plain derivatives, as in Captum, would violate the sum. Positions and token
+types are fixed, and by default so are tokens outside all units (`moves="all"` moves them too, except the prompt). Units
+that were erased before remain erased and score 0.
 """
 
 from dataclasses import dataclass, replace
@@ -29,10 +29,12 @@ _Moves = Literal["units", "all"]
 
 @dataclass(frozen=True)
 class Lift(Readout):
-    """Multiplier · (x − reference) of every token, and by how much their sum misses the change of the value."""
+    """Multiplier · (x − reference) for every token, and the difference between their sum and the change of the
+    value.
+    """
 
     backward = True
-    attentions = True  # a fused attention kernel could not be followed
+    attentions = True  # a fused attention kernel cannot be traced
 
     of: _Of
     baseline: Reference
@@ -47,14 +49,14 @@ class Lift(Readout):
 
         now = rows.vectors(model).detach()
         moving = rows.units >= 0 if self.moves == "units" else rows.real & (rows.units != PROMPT)
-        if rows.kept is not None:  # what was erased before stays as it is
+        if rows.kept is not None:  # units that were erased before are not moved
             moving = moving & (spread(rows.kept.to(rows.units.device), rows.units) > 0)
         before = torch.where(moving[..., None], reference_vector(model, self.baseline).to(now.dtype), now)
         at_input, at_reference, factors = multipliers(value, now, before)
         scores = (at_least_single(factors) * at_least_single(now - before)).sum(-1)
         change = at_input - at_reference
         gap = scores.sum(1) - change
-        # Float noise grows with the scores, not with their sum, which may be 0 by chance.
+        # Rounding errors grow with the scores, not with their sum, which may be 0 by chance.
         size = torch.maximum(scores.abs().sum(1), change.abs())
         allowed = max(0.01, 16 * torch.finfo(now.dtype).eps)
         if bool((gap.abs() > allowed * size).any()):

@@ -1,6 +1,7 @@
-"""The unit's mean contribution to the class's value over all orders in which units could be added (Shapley, 1953).
+"""The unit's Shapley value: its mean contribution to the class's value over all orders in which units could be added
+(Shapley, 1953).
 
-Every coalition is asked about, 2ⁿ of them, so at most 12 units. Scores sum to f(input) − f(all units erased).
+All 2ⁿ coalitions are evaluated, so texts may have at most 12 units. Scores sum to f(input) − f(all units erased).
 """
 
 from dataclasses import dataclass
@@ -44,14 +45,16 @@ class ExactShapley(SignedExplainer):
 
 
 def all_coalitions(players: int) -> Tensor:
-    """[2 ** players, players] True where a player takes part; the empty coalition first, the whole one last."""
+    """[2 ** players, players] True for members; the empty coalition first, the full one last."""
     return (torch.arange(2**players)[:, None] >> torch.arange(players)) % 2 == 1
 
 
 def shapley_weights(coalitions: Tensor) -> Tensor:
-    """How much each coalition's value counts for each player, given all. [coalitions, players], the same shape"""
+    """The weight of each coalition's value for each player, given all coalitions. [coalitions, players], the same
+    shape
+    """
     n = coalitions.shape[1]
-    # A coalition of size s is what a member joined at |S| = s − 1, and what another would join at |S| = s.
+    # A coalition of size s is what a member joined at |S| = s − 1, and what another player would join at |S| = s.
     share = [factorial(s) * factorial(n - s - 1) / factorial(n) for s in range(n)]
     joined = torch.tensor([0.0, *share], dtype=torch.float64)
     to_join = torch.tensor([*share, 0.0], dtype=torch.float64)

@@ -1,8 +1,9 @@
-"""How much of the token reaches what the classifier reads, by GlobEnc (Modarressi et al., 2022): in each layer the L2
-norm of the vector one token hands to another, through the residual and both LayerNorms; the layers are multiplied.
+"""How much of the token reaches the state that the classifier reads, by GlobEnc (Modarressi et al., 2022): in each
+layer, the L2 norm of the vector that one token passes to another, through the residual and both LayerNorms; the layers'
+matrices are multiplied.
 
-The feed-forward block enters only through the second LayerNorm's statistics. Norms are neither divided by their sum nor
-joined by an identity, so they grow with the number of layers: compare the scores of one model only.
+The feed-forward block enters only through the statistics of the second LayerNorm. Norms are neither divided by their
+sum nor combined with an identity matrix, so they grow with the number of layers: compare scores of the same model only.
 """
 
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class GlobEnc(Explainer):
     def ask(self, question: Question) -> Routine[Attribution]:
         answer = yield Probe(question, keep_all(question), readout=Norms())
         scores, rest = answer.units["reach"][0], float(answer.rest["reach"][0])
-        # Products over many layers can leave single precision; only their proportions matter then.
+        # Products over many layers can exceed single precision; only their ratios matter here.
         scale = max([1.0, rest / 1e38, *(scores / 1e38).tolist()])
         note = "" if scale == 1 else f"all scores were divided by {scale:.3g}"
         return Attribution(question, (scores / scale).numpy(), signed=self.signed, rest=rest / scale, note=note)

@@ -1,9 +1,9 @@
-"""What the class's value gains on the way from a baseline to the input, estimated at random places (Lundberg & Lee,
-2017; GradientShap in Captum): the mean over samples of gradient · (input − baseline).
+"""The mean over random samples of gradient · (input − baseline), with the gradient at a random place on the path from
+the baseline to the input (Lundberg & Lee, 2017; GradientShap in Captum).
 
-Each sample draws its baseline from {reference, input} and its place on the way uniformly, so the expected score is half
-of integrated gradients. A sample whose baseline is the input itself adds exactly 0, so the model is not asked about it.
-Units that were erased before stay erased and score 0.
+Each sample draws its baseline from {reference, input} and its place on the path uniformly, so the expected score is
+half of integrated gradients. A sample whose baseline is the input contributes exactly 0 and is not computed. Units that
+were erased before remain erased and score 0.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class GradientShap(SignedExplainer):
 
     samples: int = 20
     baseline: Reference = "zero"
-    moves: Literal["units", "all"] = "units"  # "all": tokens in no unit travel too
+    moves: Literal["units", "all"] = "units"  # "all": tokens outside all units move, too
     of: Of = "logit"
 
     def __post_init__(self) -> None:

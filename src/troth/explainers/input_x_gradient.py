@@ -1,5 +1,5 @@
-"""What the class's value owes to a token's word vector if the model were linear there: gradient · vector
-(Kindermans et al., 2016).
+"""The token's word vector times the gradient of the class's value: what the token contributes to a linear approximation
+of the model (Kindermans et al., 2016).
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,10 @@
-"""What the class's value gains along the straight path from a baseline to the input, shared among the tokens
-(Sundararajan et al., 2017). Scores sum to f(input) − f(baseline) up to the gap that is reported.
+"""The token's share of the change of the class's value along the straight path from a baseline to the input
+(Sundararajan et al., 2017). Scores sum to f(input) − f(baseline) up to the reported gap.
 
-The papers let every token travel, special ones and the second text too (`moves="all"`); by default only units do, so
-that the scores of the units sum to what erasing them changes. Units that were erased before score 0 and stay erased all
-along the path; in Recursive ROAR and FMM their mask tokens travel like any other token (`erased="move"`), and what
-these gain is part of the rest. The released code of both papers multiplies each term by its position on the path:
+The papers move every token, including special tokens and the second text (`moves="all"`). By default only units move,
+so that their scores sum to the effect of erasing them. Units that were erased before score 0 and remain erased along
+the path; in Recursive ROAR and FMM their mask tokens move like any other token (`erased="move"`), and their share is
+part of the rest. The released code of both papers multiplies each term by its position on the path:
 `variant="released"`.
 """
 
@@ -29,7 +29,7 @@ from troth.maskings.mix import Mix, Reference
 
 @cache
 def quadrature(steps: int, rule: Literal["right", "gauss_legendre"]) -> tuple[Tensor, Tensor]:
-    """Where on [0, 1] the gradient is taken, and how much each place counts. -> [steps], [steps]"""
+    """The places on [0, 1] at which the gradient is computed, and their weights. -> [steps], [steps]"""
     if rule == "right":
         return torch.arange(1, steps + 1) / steps, torch.full((steps,), 1 / steps)
     places, weights = np.polynomial.legendre.leggauss(steps)
@@ -45,7 +45,7 @@ class IntegratedGradients(SignedExplainer):
     baseline: Reference = "zero"
     rule: Literal["right", "gauss_legendre"] = "right"
     moves: Literal["units", "all"] = "units"
-    erased: Literal["stay", "move"] = "stay"  # what was erased before the question was asked
+    erased: Literal["stay", "move"] = "stay"  # units that were erased before the question was asked
     of: Of = "logit"
     normalize: bool = False  # divide by the L2 norm, as the AML tables do
     variant: Literal["paper", "released"] = "paper"
@@ -60,7 +60,7 @@ class IntegratedGradients(SignedExplainer):
     def ask(self, questions: Sequence[Question]) -> Routine[list[Attribution]]:
         path = Mix(reference=self.baseline)
         places, weights = quadrature(self.steps, self.rule)
-        # The right rule's last place is the input itself.
+        # The last place of the right rule is the input itself.
         ends = torch.tensor([0.0] if self.rule == "right" else [0.0, 1.0])
         readout = GradientReadout(of=self.of, reference=self.baseline, l2=False, prompt=False)
         answers = yield self._paths(questions, places, path, readout)
@@ -84,9 +84,14 @@ class IntegratedGradients(SignedExplainer):
         return found
 
     def _paths(self, questions: Sequence[Question], places: Tensor, path: Mix, readout: Readout) -> ProbeBatch:
-        """Every unit that moves at each place of each text's path, perhaps with the tokens in no unit."""
-        moved = [faded(question, places, erased_too=self.erased == "move") for question in questions]
-        keep = np.concatenate([each.numpy().ravel() for each in moved])
-        non_units = np.tile(places.numpy(), len(questions)) if self.moves == "all" else None
+        """Every moving unit at each place of each text's path; with moves="all" also the tokens outside all units."""
+        widest = max(question.n_units for question in questions)
+        along = np.tile(places.numpy(), len(questions))  # [rows]
+        keep = np.repeat(along[:, None], widest, axis=1)
+        for number, question in enumerate(questions):
+            if question.base is not None and self.erased == "stay":
+                start = number * len(places)
+                keep[start : start + len(places), : question.n_units] = faded(question, places)
+        non_units = along if self.moves == "all" else None
         counts = np.full(len(questions), len(places))
         return ProbeBatch(questions, keep, counts, path, readout, non_unit_keep=non_units, distinct=True)

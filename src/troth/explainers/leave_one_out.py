@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from troth.core.types import Attribution, Question
-from troth.engine.probes import Of, ProbeBatch, without_each_and_whole
+from troth.engine.probes import Of, ProbeBatch, positions
 from troth.engine.routines import Routine
 from troth.explainers import SignedExplainer
 
@@ -22,9 +22,12 @@ class LeaveOneOut(SignedExplainer):
         return 1 + n_units
 
     def ask(self, questions: Sequence[Question]) -> Routine[list[Attribution]]:
-        keep = np.concatenate([without_each_and_whole(question.n_units).ravel() for question in questions])
-        counts = np.array([question.n_units + 1 for question in questions])
-        # Of a text that has lost something already, several rows may be the same.
+        n_units = np.array([question.n_units for question in questions])
+        counts = n_units + 1
+        # Row i of a text erases unit i, and its last row none: a text of n units has no column n, so that one is
+        # ignored.
+        keep = positions(counts)[:, None] != np.arange(n_units.max(initial=0))
+        # If a text has already lost units, several of its rows may be equal.
         is_distinct = all(question.base is None for question in questions)
         answers = yield ProbeBatch(questions, keep, counts, distinct=is_distinct)
         return [

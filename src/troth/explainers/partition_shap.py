@@ -1,13 +1,15 @@
 """The unit's Owen value: its mean contribution over all orders in which whole sentences are added one after the other,
-and within each sentence its units (Owen, 1977; the hierarchy of SHAP's partition explainer, here sentence → unit).
+and the units one after the other within each sentence (Owen, 1977; the hierarchy of SHAP's partition explainer, here
+sentence → unit).
 
-Other sentences are there whole or not at all, so a word is judged among sentences that can be read. A sentence's units
-sum to the sentence's own Shapley value, and all scores to f(input) − f(all units erased) exactly. The second text and
-each shot of a prompt begin a new sentence. One sentence alone, or sentences of one unit, give the Shapley value.
+Other sentences are either complete or absent, so a word is judged among readable sentences. The scores of a sentence's
+units sum to the sentence's own Shapley value, and all scores to f(input) − f(all units erased) exactly. The second text
+and each shot of a prompt begin a new sentence. A single sentence, or sentences of one unit, give the Shapley value.
 
-Where all such coalitions fit into `samples` the value is exact. Else orders are drawn, each with its reverse: 2n rows a
-pair, at least one pair. With a `tolerance` it draws four pairs, then half as many again each round, until the 95 %
-interval (Student's t over the pairs) of every score is within ± `tolerance` times the largest one, or to `samples`.
+If all such coalitions fit into `samples`, the value is exact. Otherwise orders are drawn, each with its reverse: 2n
+rows per pair, at least one pair. With a `tolerance` it draws four pairs, then half as many again each round, until the
+95 % interval (Student's t over the pairs) of every score is within ± `tolerance` times the largest one, or up to
+`samples`.
 """
 
 from dataclasses import dataclass
@@ -25,7 +27,7 @@ from troth.explainers import SignedExplainer, _stopping
 from troth.explainers._players import per_unit, players, ranks
 from troth.explainers.exact_shapley import all_coalitions, shapley_weights
 
-_FEWEST = 4  # pairs, before an interval says anything
+_FEWEST = 4  # pairs needed for an interval
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class PartitionShap(SignedExplainer):
     formula = "sᵢ = mean of f(before i, and i) − f(before i) over orders that keep sentences together"
     pitfalls = "Depends on where sentences end. On long texts it is an estimate: give tolerance."
 
-    samples: int = 2000  # coalitions, without the whole input and the empty one
+    samples: int = 2000  # coalitions, besides the whole input and the empty one
     of: Of = "logit"
     tolerance: float | None = None  # 0.1: stop when every score is known to ± 10 % of the largest
 
@@ -68,7 +70,7 @@ class PartitionShap(SignedExplainer):
         contributions = torch.zeros(0, count, dtype=torch.float64)
         for pairs in _stopping.budgets(_FEWEST, most, self.tolerance):
             new = orders[len(contributions) : pairs]
-            # The reverse order begins with what the order ends with.
+            # The reverse order begins with the last members of the order.
             both = torch.stack([new, new.flip(1)], dim=1).view(-1, count)
             answer = yield Probe(question, per_unit(question, prefixes(both)))
             values = answer.value(self.of).double().view(len(both), count + 1)
@@ -86,7 +88,7 @@ class PartitionShap(SignedExplainer):
 
 
 def sentences(encoding: Encoding) -> Tensor:
-    """[units] a number for the sentence each is in."""
+    """[units] The index of each unit's sentence."""
     texts = {0: encoding.example.text, 1: encoding.example.text_pair or ""}
     segments = torch.tensor(encoding.unit_segments, dtype=torch.int64)
     numbers = torch.zeros(len(segments), dtype=torch.int64)
@@ -101,13 +103,13 @@ def sentences(encoding: Encoding) -> Tensor:
 
 
 def coalition_count(groups: Tensor) -> int:
-    """How many coalitions there are that break up one sentence at most, counting some of them twice."""
+    """The number of coalitions that split at most one sentence, some of them counted twice."""
     sizes = groups.bincount().tolist()
     return int(sum(2.0 ** (len(sizes) - 1 + size) for size in sizes)) if len(groups) < 60 else 1 << 60
 
 
 def owen_weights(groups: Tensor) -> tuple[Tensor, Tensor]:
-    """All such coalitions and how much each one's value counts for each player. -> [coalitions, players], the same"""
+    """All such coalitions, and the weight of each one's value for each player. -> [coalitions, players], the same"""
     rows, weights = [], []
     count = int(groups.max()) + 1
     for group in range(count):
@@ -117,7 +119,7 @@ def owen_weights(groups: Tensor) -> tuple[Tensor, Tensor]:
         others = torch.cat([around[:, :group], torch.zeros(len(around), 1).bool(), around[:, group:]], dim=1)
         kept = others[:, groups].repeat_interleave(len(within), dim=0)
         kept[:, inside] = within.repeat(len(around), 1)
-        # Who joined before the sentence: |R|! (m − |R| − 1)! / m!, which is what its last player would be given.
+        # The weight of the sentences that joined before: |R|! (m − |R| − 1)! / m!, the total weight of its last player.
         before = -shapley_weights(others)[:, group]
         shares = torch.zeros(len(kept), len(groups), dtype=torch.float64)
         shares[:, inside] = (before[:, None, None] * shapley_weights(within)).view(-1, within.shape[1])
@@ -127,7 +129,7 @@ def owen_weights(groups: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def grouped_orders(groups: Tensor, wanted: int, draws: Draws) -> Tensor:
-    """Random orders of the players in which each sentence stays together. [wanted, players]"""
+    """Random orders of the players in which each sentence is contiguous. [wanted, players]"""
     count = int(groups.max()) + 1
     uniforms = draws.uniforms(wanted, count + len(groups))
     places = ranks(uniforms[:, :count])[:, groups]
@@ -136,7 +138,7 @@ def grouped_orders(groups: Tensor, wanted: int, draws: Draws) -> Tensor:
 
 
 def prefixes(orders: Tensor) -> Tensor:
-    """What has joined before each place of each order, and after the last. [orders, n] -> [orders · (n + 1), n]"""
+    """The members before each position of each order, and after the last. [orders, n] -> [orders · (n + 1), n]"""
     places = orders.argsort(dim=1)
     return (places[:, None] < torch.arange(orders.shape[1] + 1)[:, None]).view(-1, orders.shape[1])
 

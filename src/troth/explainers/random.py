@@ -1,4 +1,4 @@
-"""A uniform random number: the yardstick that every explanation has to beat; fresh at every call on a new input."""
+"""A uniform random number, as the baseline for every explanation; drawn anew for each new input."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,9 @@
-"""What the class's value gains as the unit alone travels from the mask token to itself, the others staying as they are
-(Enguehard, 2023): each score is f(input) − f(unit masked) up to the quadrature; the sum of these misses is the gap.
+"""The change of the class's value as the unit alone moves from the mask token to its word vector, while the other units
+do not change (Enguehard, 2023): each score is f(input) − f(unit masked) up to the quadrature; the sum of these errors
+is the gap.
 
-Word vectors travel, in Gauss–Legendre points; the tokens of a word travel together. The paper's code explains the
-largest logit and divides by the L2 norm: `of="largest_logit", normalize=True`.
+Word vectors move, at Gauss–Legendre points; the tokens of a word move together. The paper's code explains the largest
+logit and divides by the L2 norm: `of="largest_logit", normalize=True`.
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from troth.explainers._players import players
 from troth.explainers.integrated_gradients import quadrature
 from troth.maskings.mix import Mix, Reference
 
-_ELEMENTS = 1 << 20  # keep entries a look may have: a long text's paths would otherwise fill the memory
+_ELEMENTS = 1 << 20  # entries of `keep` per probe, so that the paths of a long text do not fill the memory
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class SequentialIntegratedGradients(SignedExplainer):
 
 
 def _paths(units: Tensor, places: Tensor, n_units: int) -> Tensor:
-    """[units * steps, n_units] a path each: only the unit itself is faded."""
+    """[units * steps, n_units] One path per unit, on which only that unit fades."""
     keep = torch.ones(len(units), len(places), n_units)
     keep.scatter_(2, units[:, None, None].expand(-1, len(places), 1), places[None, :, None].expand(len(units), -1, 1))
     return keep.view(-1, n_units)

@@ -1,5 +1,5 @@
 """How central the unit's word pieces are in the text's own co-occurrence graph (TextRank, Mihalcea & Tarau, 2004; as
-salience: Chrysostomou & Aletras, 2021). The model is not asked; the arithmetic is `troth.salience.text_rank`.
+salience: Chrysostomou & Aletras, 2021). The model is not used; the computation is `troth.salience.text_rank`.
 """
 
 from dataclasses import dataclass

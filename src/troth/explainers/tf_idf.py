@@ -1,5 +1,5 @@
-"""How often the unit's word pieces stand in the text and how rare they are in the data given: TF-IDF at unit length,
-as scikit-learn has it (Spärck Jones, 1972; as salience: Chrysostomou & Aletras, 2021). The model is not asked.
+"""How often the unit's word pieces occur in the text and how rare they are in the data set: TF-IDF normalized to unit
+length, as in scikit-learn (Spärck Jones, 1972; as salience: Chrysostomou & Aletras, 2021). The model is not used.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class TfIdf(Explainer):
     formula = "s(w) = count(w) · (ln((1 + N) / (1 + N_w)) + 1), divided by the text's norm"
     pitfalls = "Never asks the model, and depends on the other texts that are explained with it."
 
-    # What `prepare` found; no option, so it is neither shown nor compared.
+    # The result of `prepare`; not an option, so it is neither shown nor compared.
     fitted: salience.TfIdf | None = field(default=None, repr=False, compare=False)
 
     def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:

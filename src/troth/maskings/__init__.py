@@ -1,4 +1,4 @@
-"""How a unit is erased: one file per masking."""
+"""Maskings, the ways to erase a unit: one file per masking."""
 
 import warnings
 import weakref
@@ -16,16 +16,16 @@ from troth.models import TextClassifier
 
 @dataclass(frozen=True)
 class Masking(ABC):
-    """An instance is its configuration; `keep` says which, a masking says how."""
+    """How units are erased; `keep` says which. An instance is a configuration."""
 
     level: ClassVar[Literal["ids", "embeddings", "attention"]]
-    whole: ClassVar[bool] = False  # a unit is kept or erased, nothing between
-    puts_mask: ClassVar[bool] = False  # an erased unit becomes the mask token, or what stands for one
-    shortens: ClassVar[bool] = False  # an erased unit's tokens are gone from the row
-    stochastic: ClassVar[bool] = False  # the same keep gives other rows under other draws
-    tested_by_masf: ClassVar[bool] = True  # whether "in distribution" means anything for such inputs
-    formula: ClassVar[str] = ""  # in the signs of docs/guide/concepts.md
-    pitfalls: ClassVar[str] = ""  # what to beware of, in a sentence
+    whole: ClassVar[bool] = False  # units are either kept or erased, never faded
+    puts_mask: ClassVar[bool] = False  # erased units become the mask token or its substitute
+    shortens: ClassVar[bool] = False  # removes the tokens of erased units from the row
+    stochastic: ClassVar[bool] = False  # rows with the same `keep` differ with the random seed
+    tested_by_masf: ClassVar[bool] = True  # whether "in distribution" is meaningful for such inputs
+    formula: ClassVar[str] = ""  # in the notation of docs/guide/concepts.md
+    pitfalls: ClassVar[str] = ""  # a known limitation, in one sentence
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -33,22 +33,24 @@ class Masking(ABC):
 
     @property
     def draws(self) -> int:
-        """How many texts are drawn for each row, over which answers are averaged; 0 = nothing is drawn that way.
+        """The number of random texts per row, over which answers are averaged; 0 = not random in this way.
 
-        Such draws depend on the seed, the text and the place alone, so that rows which keep the same are the same.
+        These draws depend only on the seed, the text and the position, so rows with the same `keep` are equal.
         """
         return 0
 
     def files(self, model: TextClassifier) -> str | None:
-        """The hash of what its erasing depends on besides its options and the model; None where that is nothing."""
+        """The hash of external files that the result depends on, such as another model's weights; None if there are
+        none.
+        """
         return None
 
     @abstractmethod
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
-        """The rows with each token kept as much as `keep` says: [rows, length], 1 wherever nothing may be erased."""
+        """Erases the rows. `keep` is [rows, length], with 1 for tokens that must not be erased."""
 
     def lengths(self, encoding: Encoding, keep: Tensor) -> Tensor:
-        """How many tokens each row will have. [rows, units] -> [rows]"""
+        """The number of tokens in each row after erasing. [rows, units] -> [rows]"""
         return keep.new_full((len(keep),), len(encoding.ids)).long()
 
 
@@ -56,7 +58,7 @@ _WARNED: weakref.WeakSet[TextClassifier] = weakref.WeakSet()
 
 
 def mask_of(model: TextClassifier) -> int:
-    """The id that erased words become; warns once per model where that is not a mask token."""
+    """The id that replaces erased words; warns once per model if it is not a mask token."""
     if model.masked_by and model not in _WARNED:
         _WARNED.add(model)
         warnings.warn(model.masked_by, UserWarning, stacklevel=2)
@@ -64,8 +66,8 @@ def mask_of(model: TextClassifier) -> int:
 
 
 def put_token(rows: Rows, where: Tensor, token: int | Tensor, model: TextClassifier) -> Rows:
-    """The rows with another token in some places, one for all or [rows, length]; word vectors that an earlier masking
-    has changed follow.
+    """Replaces some tokens by one token or by [rows, length] tokens. Word vectors that an earlier masking has changed
+    are updated, too.
     """
     ids, vectors = torch.where(where, token, rows.ids), rows.embeddings
     if vectors is not None:

@@ -1,8 +1,8 @@
 """Every layer attends less to a unit's tokens: log keep is added to their attention logits (Zhao & Aletras, 2023,
 appendix C: the continuous attention mask).
 
-A token's attention is multiplied by `keep` before it is normalized; at 0 nobody attends to it, itself included. Vectors
-and positions stay. A fraction in transformers' own two-dimensional mask would do nothing.
+A token's attention is multiplied by `keep` before it is normalized; at 0 no token attends to it, not even itself.
+Vectors and positions do not change. A fraction in the two-dimensional mask of transformers would have no effect.
 """
 
 from dataclasses import dataclass, replace
@@ -22,6 +22,6 @@ class Attention(Masking):
     pitfalls = "A head that averages over all tokens still reads the unit's own vector. Needs a transformer."
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
-        # log 0 would make a row of nothing but −inf NaN; the lowest number there is does the same.
+        # log 0 would turn a row of only −inf into NaN; the lowest finite number has the same effect.
         logits = keep.log().clamp(min=torch.finfo(keep.dtype).min)
         return replace(rows, attention=logits if rows.attention is None else rows.attention + logits)

@@ -1,10 +1,9 @@
-"""A unit's tokens are taken out: a shorter row with new positions (DeYoung et al., 2020); all deleted leaves the
-special tokens. A mask token stays in the place of a word whose label a token classifier is asked about.
+"""A unit's tokens are removed: a shorter row with new positions (DeYoung et al., 2020). If all units are deleted, the
+special tokens remain. A word whose label a token classifier is asked about is replaced by a mask token instead.
 """
 
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,16 +19,17 @@ class Delete(Masking):
     pitfalls = "What is left moves together: positions and neighbors change too, and sentences stop being grammatical."
     whole = True
     shortens = True
-    tested_by_masf = False  # a shorter text is another text, not a masked one
+    tested_by_masf = False  # a shorter text is a different text, not a masked one
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         stays = (keep > 0) & rows.real
         if rows.asked is not None and bool((erased := rows.asked & ~stays).any()):
-            rows, stays = put_token(rows, erased, mask_of(model), model), stays | erased  # its label is read there
+            # Its label is read at this token.
+            rows, stays = put_token(rows, erased, mask_of(model), model), stays | erased
         lengths = stays.sum(1)
         longest = rows.width if rows.width is not None else int(lengths.max()) if len(rows) else 1
         width = max(longest, 1)
-        # Stable, so what stays keeps its order and what goes ends up after the new length.
+        # A stable sort keeps the remaining tokens in order and moves the deleted ones behind the new end of the row.
         order = torch.argsort((~stays).to(torch.uint8), dim=1, stable=True)[:, :width]
         gone = torch.arange(width, device=order.device) >= lengths[:, None]
         return replace(
@@ -45,18 +45,15 @@ class Delete(Masking):
         )
 
     def lengths(self, encoding: Encoding, keep: Tensor) -> Tensor:
-        units = encoding.units.numpy()
-        erasable = units[units >= 0]
-        tokens = np.bincount(erasable, minlength=encoding.n_units)
-        stays = keep.numpy() > 0
-        lengths = stays @ tokens + len(units) - len(erasable)
-        if encoding.asked is not None and (unit := units[encoding.asked[0]]) >= 0:
-            lengths += ~stays[:, unit]
+        is_erased = keep.numpy() == 0
+        lengths = encoding.n_tokens - is_erased @ encoding.tokens_per_unit
+        if encoding.asked is not None and (unit := int(encoding.units[encoding.asked[0]])) >= 0:
+            lengths += is_erased[:, unit]
         return torch.from_numpy(lengths)
 
 
 def _moved(values: Tensor | None, order: Tensor) -> Tensor | None:
-    """What each token had, in its new place. [rows, length, ...] -> [rows, width, ...]"""
+    """Moves the values of tokens to their new positions. [rows, length, ...] -> [rows, width, ...]"""
     if values is None:
         return None
     index = order.reshape(*order.shape, *[1] * (values.dim() - 2))

@@ -1,8 +1,9 @@
-"""A unit's word vectors are blurred by Gaussian noise, the more the less is kept (Zhao & Aletras, 2023, appendix C).
+"""A unit's word vectors get Gaussian noise, more of it the less of the unit is kept (Zhao & Aletras, 2023, appendix
+C).
 
 With λ = 1 − keep, every element becomes x + γ·λ·x with γ ~ N(0, variance) (equation 7, `form="product"`), or x + γ·x
-with γ ~ N(0, variance · λ) (equation 8, `form="variance"`; the paper ties the noise's spread to the score and leaves
-open how). Nothing is ever wholly erased. The paper tunes the variance among 0.005, 0.01, 0.05, 0.1, 0.5, 1 and 2.
+with γ ~ N(0, variance · λ) (equation 8, `form="variance"`; the paper relates the variance to the score without giving a
+formula). No unit is ever fully erased. The paper tunes the variance among 0.005, 0.01, 0.05, 0.1, 0.5, 1 and 2.
 """
 
 from dataclasses import dataclass, replace
@@ -34,7 +35,7 @@ class Gaussian(Masking):
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         vectors = rows.vectors(model)
         length, size = vectors.shape[1:]
-        # Element j of token i has number i * size + j, whatever the batch was padded to.
+        # Element j of token i always has the number i * size + j, whatever the padding of the batch.
         noise = draws.normals(rows.keys, length * size).view_as(vectors)
         missing = (1 - keep).clamp(min=0)
         spread = missing if self.form == "product" else missing.sqrt()

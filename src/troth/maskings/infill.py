@@ -1,15 +1,15 @@
-"""A unit's tokens are written again by a masked language model that reads what is kept; answers are averaged over
-`draws` such texts (Kim et al., 2020, input marginalization; Harbecke & Alt, 2020).
+"""A masked language model rewrites a unit's tokens, given the tokens that are kept; answers are averaged over `draws`
+such texts (Kim et al., 2020, input marginalization; Harbecke & Alt, 2020).
 
-The classifier always reads a whole text, which a model that was never trained on masked texts knows. The mean
-probability over draws estimates Σ p(class | x̃) · p(x̃ | what is kept). Kim et al. sum over the likely tokens of one
-position and Harbecke & Alt sample it; several positions are sampled here in `rounds`: every round fills in each
-`rounds`-th erased token, given what is kept and what earlier rounds have written, so neighbors can agree. One round
-draws all tokens independently of each other. By default the language model is the one that the classifier was
-fine-tuned from, where its head was kept.
+The classifier always reads a complete text, so it need not be trained on masked texts. The mean probability over draws
+estimates Σ p(class | x̃) · p(x̃ | what is kept). Kim et al. sum over the most probable tokens of one position and
+Harbecke & Alt sample it; here several positions are sampled in `rounds`: each round fills every `rounds`-th erased
+token, given the kept tokens and those of earlier rounds, so that neighboring words fit together. With one round, all
+tokens are drawn independently. By default the language model is the one that the classifier was fine-tuned from, if its
+language-model head is available.
 
-A draw depends on the seed, the text, the token's position and the candidate word only (the Gumbel-max trick), so two
-rows that keep nearly the same are filled in nearly the same way, and their difference varies less.
+A draw depends only on the seed, the text, the token's position and the candidate word (the Gumbel-max trick). So rows
+that keep nearly the same units are filled almost identically, which reduces the variance of their difference.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Infill(Masking):
     )
     whole = True
 
-    model: str | None = None  # a folder or a hub name; None = what the classifier was fine-tuned from
+    model: str | None = None  # a folder or a hub name; None = the model that the classifier was fine-tuned from
     draws: int = 4
     rounds: int = 4
 
@@ -58,7 +58,7 @@ class Infill(Masking):
         where = (keep == 0) & (rows.units >= 0)  # [rows, length]
         hidden = where | _erased_in_vectors(rows)
         ids = rows.ids.masked_fill(hidden, masked.mask_id)
-        turns = (where.cumsum(1) - 1) % self.rounds  # neighbors in different rounds
+        turns = (where.cumsum(1) - 1) % self.rounds  # neighboring tokens are filled in different rounds
         passes = 0
         for turn in range(self.rounds):
             now = where & (turns == turn)
@@ -72,7 +72,7 @@ class Infill(Masking):
 
 
 def _erased_in_vectors(rows: Rows) -> Tensor:
-    """[rows, length] tokens whose ids are still there though an earlier masking has erased their vectors."""
+    """[rows, length] True for tokens whose vectors an earlier masking has erased, although their ids remain."""
     changed = rows.embeddings is not None or rows.attention is not None or rows.output_factor is not None
     if not changed or rows.kept is None:
         return torch.zeros_like(rows.real)
@@ -80,8 +80,8 @@ def _erased_in_vectors(rows: Rows) -> Tensor:
 
 
 def _drawn(logits: Tensor, keys: Tensor) -> Tensor:
-    """One token for each place, with its softmax probability. [places, vocabulary], [places] -> [places]"""
-    # argmax of logit + Gumbel noise; a uniform number of 0 gives −inf. Another batch changes logits by 1e-6, so a draw
-    # changes in one case of a million; with the cumulative distribution it would be far more.
+    """Samples a token from the softmax at each position. [positions, vocabulary], [positions] -> [positions]"""
+    # The argmax of logit + Gumbel noise (a uniform number of 0 gives −inf). Another batch shape changes logits by 1e-6
+    # and so one draw in a million; inverting the cumulative distribution would change many more.
     noise = -(-random_draws.uniforms(keys, logits.shape[1]).log()).log()
     return (logits + noise).argmax(-1)

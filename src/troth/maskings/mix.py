@@ -1,7 +1,7 @@
-"""A unit's word vectors move toward a reference vector: keep · x + (1 − keep) · m; positions and attention stay
-(Barkan et al., 2024).
+"""A unit's word vectors move toward a reference vector: keep · x + (1 − keep) · m; positions and attention do not
+change (Barkan et al., 2024).
 
-The mask token's vector in AML; the baselines of path methods are the same operation.
+AML uses the mask token's vector as m; the baselines of path methods are the same operation with other vectors.
 """
 
 import warnings
@@ -19,11 +19,11 @@ Reference = Literal["mask", "pad", "zero"]
 
 
 def reference_vector(model: TextClassifier, reference: Reference) -> Tensor:
-    """[hidden] the word vector that stands for "nothing here"."""
+    """[hidden] The word vector that represents an absent token."""
     matrix = model.embedding_matrix
     if reference == "zero":
         return matrix.new_zeros(matrix.shape[1])
-    # As the model looks it up: some families (Gemma, PLBART) scale what stands in the matrix.
+    # Looked up by the model itself, because some families (Gemma, PLBART) scale the rows of the embedding matrix.
     token = torch.tensor([mask_of(model) if reference == "mask" else model.pad_id], device=matrix.device)
     return model.embed(token)[0].detach()
 

@@ -1,5 +1,5 @@
-"""A unit's tokens become the padding token, still attended to; positions stay (as in the released code of
-Chrysostomou & Aletras, 2021).
+"""A unit's tokens become the padding token, which is still attended to; positions do not change (as in the released
+code of Chrysostomou & Aletras, 2021).
 """
 
 from dataclasses import dataclass

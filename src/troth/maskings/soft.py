@@ -1,7 +1,7 @@
-"""Each element of a unit's vectors survives with the probability `keep` says, else it is 0 (Zhao & Aletras, 2023).
+"""Each element of a unit's vectors is kept with probability `keep` and is otherwise set to 0 (Zhao & Aletras, 2023).
 
-No rescaling. The paper drops elements of the token's word vector; the released code those of the embedding layer's
-output (word + position + type, after LayerNorm): `at="embedding_output"`.
+Vectors are not rescaled. The paper drops elements of the token's word vector; the released code drops elements of the
+embedding layer's output (word + position + type, after LayerNorm): `at="embedding_output"`.
 """
 
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ class Soft(Masking):
 
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         size = model.embedding_size if self.at == "word" else model.embedding_output_size
-        # Element j of token i has number i * size + j, whatever the batch was padded to.
+        # Element j of token i always has the number i * size + j, whatever the padding of the batch.
         drawn = draws.uniforms(rows.keys, rows.ids.shape[1] * size).view(*rows.ids.shape, size)
         stays = drawn < keep[..., None]
         if self.at == "embedding_output":

@@ -1,7 +1,7 @@
-"""A unit's tokens become one given token of the vocabulary, `token(id=0)`; length and positions stay (as in
-the released code of Zhao & Aletras, 2023).
+"""A unit's tokens become a given token of the vocabulary, `token(id=0)`; length and positions do not change (as in the
+released code of Zhao & Aletras, 2023).
 
-That code erases with id 0, whatever that is: [PAD] in BERT, <s> in RoBERTa.
+That code erases with id 0, whatever it means: [PAD] in BERT, <s> in RoBERTa.
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
-"""A unit's word vectors become 0, or a fraction of what they were; positions, token types and attention stay
-(Zhao & Aletras, 2023).
+"""A unit's word vectors are multiplied by `keep`, so they become 0 where it is erased; positions, token types and
+attention do not change (Zhao & Aletras, 2023).
 """
 
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Methods that say how faithful an attribution is: one file per metric; formulas.py holds their plain arithmetic."""
+"""Metrics, which say how faithful an attribution is: one file per metric; formulas.py has their arithmetic."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -20,7 +20,7 @@ from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models import TextClassifier
 
-# Explain again, on what is left of some texts, or of one.
+# Re-explain erased inputs: several, or one.
 Explain: TypeAlias = Callable[[Sequence[Question]], Routine[list[Attribution]]]
 ExplainOne: TypeAlias = Callable[[Question], Routine[Attribution]]
 
@@ -29,7 +29,7 @@ Quality: TypeAlias = Literal["faithfulness", "plausibility", "stability"]
 
 @dataclass(frozen=True)
 class Summary:
-    """A metric over a data set: the number, its 95 % interval, how many examples it rests on, why others do not.
+    """A metric over a data set: its value, 95 % interval, number of examples, and why others are undefined.
 
     Examples of one cluster are averaged first and count as one.
     """
@@ -38,26 +38,26 @@ class Summary:
     low: float
     high: float
     count: int
-    undefined: Mapping[str, int] = field(default_factory=dict)  # reason -> examples
-    extra: Mapping[str, Any] = field(default_factory=dict)  # curves and what else a report can show
-    seeds: int = 1  # averaged per example before anything else
-    spread: float = float("nan")  # standard deviation of the seeds' own numbers
+    undefined: Mapping[str, int] = field(default_factory=dict)  # reason -> number of examples
+    extra: Mapping[str, Any] = field(default_factory=dict)  # curves and other results for reports
+    seeds: int = 1  # examples are averaged over seeds before anything else
+    spread: float = float("nan")  # standard deviation of the seeds' values
 
 
 @dataclass(frozen=True)
 class Metric(ABC):
-    """An instance is its configuration."""
+    """A measure of attributions. An instance is a configuration."""
 
     higher_is_better: ClassVar[bool | None]
-    explains_again: ClassVar[bool] = False  # needs the explainer, not only its scores
+    explains_again: ClassVar[bool] = False  # needs the explainer, not only the scores
     needs_label: ClassVar[bool] = False
-    needs_decision: ClassVar[bool] = False  # asks what is decided: a model that only gives values is refused
+    needs_decision: ClassVar[bool] = False  # uses the predicted class, so models that only return values are rejected
     needs_rationale: ClassVar[bool] = False
     measures: ClassVar[Quality] = "faithfulness"
-    pooled: ClassVar[bool] = False  # its summary is computed from all examples together: no mean of their values
-    bounds: ClassVar[str] = ""  # the values it can take, for people
-    formula: ClassVar[str] = ""  # in the signs of docs/guide/concepts.md
-    pitfalls: ClassVar[str] = ""  # what to beware of, in a sentence
+    pooled: ClassVar[bool] = False  # its summary is computed from all examples together, not as a mean of their values
+    bounds: ClassVar[str] = ""  # the range of its values, as text
+    formula: ClassVar[str] = ""  # in the notation of docs/guide/concepts.md
+    pitfalls: ClassVar[str] = ""  # a known limitation, in one sentence
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -66,14 +66,14 @@ class Metric(ABC):
 
     @property
     def divides_by(self) -> str:
-        """What its number is relative to, where that can be near 0 and the number then has no bounds."""
+        """The denominator of the value, if that can be close to 0, so that the value is unbounded; otherwise empty."""
         return ""
 
     @property
     def why_not_deciding(self) -> str:
-        """Why it is shown but has no part in the ranking and the verdict; empty where it decides.
+        """Why the metric is shown but not used for the ranking and the verdict; empty if it is used.
 
-        Of a pooled metric the values of the examples are compared, which nothing was divided by.
+        For a pooled metric the values of the examples are compared, which are not divided by anything.
         """
         if self.measures != "faithfulness":
             return f"{self.measures}, not faithfulness"
@@ -82,25 +82,27 @@ class Metric(ABC):
         return f"relative to {self.divides_by}, so without bounds" if self.divides_by and not self.pooled else ""
 
     def explanations(self) -> int:
-        """How often it explains again, at most."""
+        """The maximum number of times each text is explained again."""
         return 0
 
     def passes(self, n_units: int) -> int:
-        """About how many forward passes it takes itself for a text of so many units; 0 where these are few."""
+        """The approximate number of forward passes of the metric itself for a text of this many units; 0 if it is
+        small.
+        """
         return 0
 
     def settled(self, explainers: Sequence[Explainer], data: Data) -> Self:
-        """Itself with the options that were left open chosen once, for all explainers of one table on one data set."""
+        """The metric with its open options chosen, once for all explainers of a table on one data set."""
         return self
 
     def for_explainer(self, explainer: Explainer) -> Self:
-        """Itself with the options that were left open chosen for the explainer whose scores are measured."""
+        """The metric with its open options chosen for the explainer whose scores are measured."""
         return self
 
     def score(
         self, questions: Sequence[Question], attributions: Sequence[Attribution], explain: Explain
     ) -> Routine[list[Score]]:
-        """The score of each explanation; that of a text without units is undefined, whatever the metric."""
+        """The score of each explanation; texts without units have an undefined score."""
         some = [place for place, question in enumerate(questions) if question.n_units]
         scores = [undefined(NO_UNITS)] * len(questions)
         if some:
@@ -113,21 +115,23 @@ class Metric(ABC):
     def ask(
         self, questions: Sequence[Question], attributions: Sequence[Attribution], explain: Explain
     ) -> Routine[list[Score]]:
-        """Probes the model as often as it needs and returns the score of each explanation, of one unit or more.
+        """Probes the model as often as needed and returns one score per explanation; every text has at least one
+        unit.
 
-        Written for one text, with `@per_text` before it: `ask(self, question, attribution, explain) -> Routine[Score]`.
+        A metric for one text is written with `@per_text`: `ask(self, question, attribution, explain) ->
+        Routine[Score]`.
         """
 
     @property
     def batch_size(self) -> int | None:
-        """How many texts it measures in one go: 1 where it is written for one text, None = as many as there are."""
+        """The number of texts measured at a time: 1 for a metric written for one text, None = no limit."""
         return 1 if is_per_text(type(self).ask) else None
 
     def summarize(self, *by_seed: Sequence[Score], clusters: Ints | None = None) -> Summary:
-        """The mean over examples with its BCa interval; undefined ones are counted, never averaged away.
+        """The mean over examples with its BCa interval; undefined examples are counted but not averaged.
 
-        Given several seeds' scores, each of the same examples in the same order, every example is averaged over the
-        seeds first, then over its cluster (a number for each example): what is drawn and counted are clusters.
+        With several seeds (the same examples in the same order), each example is averaged over the seeds first, then
+        over its cluster (an index per example); clusters are the unit of resampling and counting.
         """
         values = np.array([[score.value for score in scores] for scores in by_seed], np.float64)  # [seeds, examples]
         each = seeds.mean_over_seeds(values, clusters)
@@ -138,37 +142,39 @@ class Metric(ABC):
         return Summary(mean, *interval, count, reasons(*by_seed), extra, len(by_seed), seeds.spread(values))
 
     def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
-        """What else a report can show of one seed's scores: numbers, or lists of them."""
+        """Further results of one seed for reports: numbers, or lists of numbers."""
         return {}
 
 
 class Erasing(Metric):
-    """A metric that asks about inputs of which something is erased; one that does not is a plain Metric."""
+    """A metric that reads erased inputs; other metrics extend Metric directly."""
 
-    masking: str  # an option of every such metric, with the default of its paper
+    masking: str  # an option of every such metric; the default follows its paper
 
     def __post_init__(self) -> None:
-        catalog.build("maskings", self.masking)  # raises where there is no such masking
+        catalog.build("maskings", self.masking)  # raises an error if the masking does not exist
 
     @property
     def perturbation(self) -> Masking:
-        """How units are erased."""
+        """The masking that erases units."""
         return _masking(self.masking)
 
     @property
     def erased(self) -> tuple[float, float]:
-        """The least and the most of a text that is gone from the inputs asked about, as shares."""
+        """The smallest and the largest fraction of a text that is erased."""
         return (0.0, 1.0)
 
 
 @cache
 def _masking(spec: str) -> Masking:
-    """Asked for with every text; reading the catalog takes as long as measuring one."""
+    """Cached, because it is needed for every text and reading the catalog takes as long as measuring one."""
     return catalog.build("maskings", spec)
 
 
 def reasons(*by_seed: Sequence[Score]) -> dict[str, int]:
-    """How many examples are undefined, by why; those that only some seeds leave undefined are counted apart."""
+    """The number of undefined examples by reason; examples that are undefined for some seeds only are counted
+    separately.
+    """
     counts: Counter[str] = Counter()
     for scores in zip(*by_seed, strict=True):
         why = [score.why for score in scores if np.isnan(score.value) and score.why != NOT_MEASURED]
@@ -179,12 +185,12 @@ def reasons(*by_seed: Sequence[Score]) -> dict[str, int]:
 
 
 def defined_records(scores: Sequence[Score]) -> list[Mapping[str, Any]]:
-    """The records of the scores that are defined."""
+    """The records of all defined scores."""
     return [score.record for score in scores if not np.isnan(score.value)]
 
 
 def _averaged(extras: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The mean over seeds of what each has; words, which say how a seed was measured, as they are."""
+    """The mean of each entry over seeds; texts, which describe how a seed was measured, are joined."""
     if len(extras) == 1:
         return extras[0]
     by_name = {name: [extra[name] for extra in extras] for name in extras[0]}
@@ -195,7 +201,7 @@ def _averaged(extras: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def require_outputs(metrics: Iterable[Metric], model: TextClassifier) -> None:
-    """One line, before any work, for a metric that asks for a decision of a model that gives values."""
+    """Raises an error before any work if a metric needs predicted classes and the model returns values."""
     for metric in metrics:
         if metric.needs_decision and model.outputs == "values":
             raise TrothError(
@@ -205,7 +211,7 @@ def require_outputs(metrics: Iterable[Metric], model: TextClassifier) -> None:
 
 
 def never(questions: Sequence[Question]) -> Routine[list[Attribution]]:
-    """The `explain` of a metric that does not explain again."""
+    """The `explain` of metrics that do not re-explain."""
     raise AssertionError("a metric that explains again says so: explains_again = True")
 
 
@@ -214,5 +220,5 @@ NOT_MEASURED = "not measured with this seed"
 
 
 def undefined(why: str, **record: Any) -> Score:
-    """A score that does not exist, and the reason."""
+    """An undefined score with its reason."""
     return Score(float("nan"), record, why)

@@ -1,7 +1,7 @@
-"""How far an explanation agrees with a human rationale, by the definitions of ERASER (DeYoung et al. 2020).
+"""Agreement of an explanation with a human rationale, as defined by ERASER (DeYoung et al. 2020).
 
-Agreement is plausibility, not faithfulness: a model may be right for reasons no human gave. Unlike ERASER, an example
-without a rationale is undefined (NaN), not 0.
+Agreement measures plausibility, not faithfulness: a model may be right for reasons that no human gave. Unlike in
+ERASER, an example without a rationale is undefined (NaN), not 0.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from troth.core.errors import TrothError
 
-Span = tuple[int, int]  # first unit, one after the last
+Span = tuple[int, int]  # (first unit, last unit + 1)
 
 
 def token_f1(scores: ArrayLike, rationale: ArrayLike, top: int) -> float:
@@ -28,7 +28,7 @@ def token_f1(scores: ArrayLike, rationale: ArrayLike, top: int) -> float:
 
 
 def token_counts(scores: ArrayLike, rationale: ArrayLike, top: int) -> tuple[int, int, int]:
-    """True positives, false positives and false negatives behind token_f1: pooled, they give the micro F1."""
+    """True positives, false positives and false negatives of token_f1; pooled over examples they give the micro F1."""
     score, human = _scored(scores, rationale)
     chosen = np.zeros(len(score), bool)
     chosen[top_units(score, top)] = True
@@ -36,7 +36,7 @@ def token_counts(scores: ArrayLike, rationale: ArrayLike, top: int) -> tuple[int
 
 
 def top_units(scores: ArrayLike, top: int) -> NDArray[np.intp]:
-    """The places of the `top` highest scores, highest first, ties in reading order."""
+    """The indices of the `top` highest scores, highest first, ties in reading order."""
     if top < 0:
         raise TrothError(f"top is {top}; it counts units, so it cannot be negative")
     return np.argsort(-np.asarray(scores, np.float64), kind="stable")[:top]

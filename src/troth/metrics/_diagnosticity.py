@@ -1,11 +1,11 @@
-"""Which metric can be trusted here? Each is asked to tell real explanations from random ones, and they are compared.
+"""Which metrics can be trusted: how well each tells real explanations from random ones, and whether metrics differ.
 
-Diagnosticity (Chan et al., 2022) is the share of (explanation, random) pairs a metric orders rightly, over all examples
-and explainers, one random explanation per example. Everything is computed from stored scores by (explainer, metric):
-[examples] or [seeds, examples], examples in the same order, NaN where undefined or not measured. With several seeds, an
-example counts as the share of its pairs of seeds that is ordered rightly: the mean of many random explanations would be
-another, easier opponent than one random explanation. Examples are what is drawn, tested and counted; those of one
-cluster count as one, as the mean of their shares.
+Diagnosticity (Chan et al., 2022) is the fraction of (explanation, random) pairs that a metric orders correctly, over
+all examples and explainers, with one random explanation per example. Everything is computed from stored scores by
+(explainer, metric): [examples] or [seeds, examples], with examples in the same order and NaN where undefined or not
+measured. With several seeds, an example counts as the fraction of its pairs of seeds that are ordered correctly: the
+mean of many random explanations would be another, easier opponent than a single one. Examples are the unit of
+resampling, testing and counting; examples of one cluster count as one, with the mean of their fractions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,39 +24,39 @@ from troth.statistics import Floats
 
 @dataclass(frozen=True)
 class Diagnosticity:
-    """How often a metric puts a real explanation before a random one; a tie is not a win and counted apart."""
+    """How often a metric prefers a real explanation to a random one; ties are not wins and are counted separately."""
 
     metric: str
     value: float  # won / (won + tied + lost)
     low: float  # 95 % interval over examples
     high: float
-    won: float  # pairs of an explainer and an example; a fraction where its seeds disagree
+    won: float  # pairs of an explainer and an example; fractions if seeds disagree
     tied: float
     lost: float
-    undefined: int  # pairs with a NaN in every seed, left out
-    advantage: tuple[float, float, float]  # (won − lost) / pairs and its interval: above 0, the metric tells them apart
+    undefined: int  # pairs that are NaN for every seed, which are excluded
+    advantage: tuple[float, float, float]  # (won − lost) / pairs with interval: above 0, the metric separates them
     by_explainer: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class MetricComparison:
-    """Do two metrics differ in diagnosticity? Wilcoxon's rank-sum test over explainers (and data sets)."""
+    """Whether two metrics differ in diagnosticity, by Wilcoxon's rank-sum test over explainers (and data sets)."""
 
     first: str
     second: str
     statistic: float
     p: float
-    adjusted_p: float  # Holm's, over all comparisons
+    adjusted_p: float  # Holm's correction over all comparisons
 
 
 @dataclass(frozen=True)
 class MetaReport:
-    """Metrics from the most diagnostic to the least, whether they differ, and how far their rankings agree."""
+    """Metrics from most to least diagnostic, whether they differ, and how well their rankings agree."""
 
     diagnosticities: tuple[Diagnosticity, ...]
     comparisons: tuple[MetricComparison, ...]
     agreement: Mapping[tuple[str, str], float]  # Kendall's τ between the rankings of explainers
-    skipped: Mapping[str, str]  # metric -> why it was left out
+    skipped: Mapping[str, str]  # metric -> why it was excluded
 
     @property
     def best(self) -> str | None:
@@ -79,9 +79,9 @@ def diagnosticity(
     higher_is_better: bool,
     clusters: Ints | None = None,
 ) -> Diagnosticity:
-    """One metric's scores of each explainer and of random explanations, examples in the same order.
+    """One metric's scores for each explainer and for random explanations, with examples in the same order.
 
-    Each is [examples] or [seeds, examples]; explainers and the random one may have different numbers of seeds.
+    Each is [examples] or [seeds, examples]; the numbers of seeds may differ.
     """
     if not explained:
         raise TrothError(f"{metric}: there is no explainer but the random one; diagnosticity needs another")
@@ -107,7 +107,7 @@ def meta_report(
     random: str = "random",
     clusters: Ints | None = None,
 ) -> MetaReport:
-    """Compares the metrics that have scores of the random explainer and a direction."""
+    """Compares all metrics that have scores for the random explainer and a direction."""
     explainers, metrics = (list(dict.fromkeys(key[place] for key in scores)) for place in (0, 1))
     skipped, results = {}, []
     for metric in metrics:
@@ -141,7 +141,7 @@ def compare(results: Sequence[Diagnosticity]) -> list[MetricComparison]:
 
 
 def _outcomes(real: Floats, chance: Floats, higher_is_better: bool, clusters: Ints | None) -> Floats:
-    """[3, clusters]: which share of the pairs of seeds is won, tied and lost; NaN where no pair is defined."""
+    """[3, clusters] The fraction of pairs of seeds that are won, tied and lost; NaN if no pair is defined."""
     real, chance = np.broadcast_arrays(real[:, None], chance)  # [seeds, random seeds, examples]
     more, less = real > chance, real < chance
     won, lost = (more, less) if higher_is_better else (less, more)
@@ -151,9 +151,9 @@ def _outcomes(real: Floats, chance: Floats, higher_is_better: bool, clusters: In
 
 
 def _share(counted: NDArray[Any], defined: NDArray[np.bool_]) -> tuple[float, float, float]:
-    """What is counted over the defined pairs, with its interval. [explainers, examples]
+    """The fraction over the defined pairs, with its interval. [explainers, examples]
 
-    Examples are drawn, each with all its explainers: pairs that share a random explanation are not independent.
+    Examples are resampled with all their explainers, because pairs that share a random explanation are dependent.
     """
     if not defined.any():
         return np.nan, np.nan, np.nan
@@ -182,7 +182,7 @@ def _sentence(result: Diagnosticity) -> str:
 def _means(
     scores: Mapping[tuple[str, str], ArrayLike], result: Diagnosticity, higher_is_better: bool, clusters: Ints | None
 ) -> dict[str, float]:
-    """Each explainer's mean score, turned so that more is better."""
+    """Each explainer's mean score, negated if lower is better."""
     sign = 1 if higher_is_better else -1
     values = {name: np.atleast_2d(scores[name, result.metric]) for name in result.by_explainer}
     means = {name: statistics.mean(seeds.mean_over_seeds(by_seed, clusters)) for name, by_seed in values.items()}

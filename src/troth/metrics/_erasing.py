@@ -1,4 +1,4 @@
-"""What erasure metrics share: which units are at the top, how many of them, and what is left without or with them."""
+"""Shared code of erasure metrics: which units are at the top, how many they are, and which rows erase or keep them."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ WHOLE_MINUS_EMPTY = "what erasing the whole text changes"
 def ranking(scores: Scores | Tensor) -> Tensor:
     """Units from the highest score to the lowest; ties keep reading order."""
     if isinstance(scores, np.ndarray) and scores.dtype == np.float32 and not np.isnan(scores).any():
-        return torch.from_numpy(np.argsort(-scores, kind="stable"))  # for so few numbers faster than torch
+        return torch.from_numpy(np.argsort(-scores, kind="stable"))  # faster than torch for so few numbers
     return torch.argsort(torch.as_tensor(scores), descending=True, stable=True)
 
 
@@ -49,9 +49,9 @@ def count_at(ratio: float, n_units: int, rounding: Rounding = "floor") -> int:
 
 
 def parts_of(units: NDArray[np.int64], size: int, numbers: Floats) -> NDArray[np.int64]:
-    """Parts of so many of some units: all where there are no more than rows of random numbers, else random ones.
+    """Subsets of a given size: all of them if there are no more than rows of random numbers, otherwise random ones.
 
-    [units], [parts at most, numbers by unit] -> [parts, size]
+    [units], [maximum of subsets, numbers by unit] -> [subsets, size]
     """
     if comb(len(units), size) <= len(numbers):
         return np.array(list(combinations(units.tolist(), size)), np.int64)
@@ -59,7 +59,7 @@ def parts_of(units: NDArray[np.int64], size: int, numbers: Floats) -> NDArray[np
 
 
 def basis_points(ratio: float) -> int:
-    """A ratio as a whole number of ten-thousandths."""
+    """A ratio in basis points, as an integer."""
     points = round(ratio * 10_000) if 0 <= ratio <= 1 else -1  # NaN cannot be rounded
     if points < 0 or abs(points - ratio * 10_000) > 1e-6:
         raise TrothError(f"a ratio must lie in [0, 1] and have at most four decimals, not {ratio}")
@@ -77,7 +77,7 @@ def steps_of(step: float, n_units: int) -> list[int]:
 
 
 def top_units(scores: Scores, counts: Sequence[int]) -> Tensor:
-    """[counts, units] 1 for the units with the highest scores, as many as each count says."""
+    """[counts, units] 1 for the units with the highest scores, as many as each count."""
     order = ranking(scores).numpy()
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
@@ -85,7 +85,7 @@ def top_units(scores: Scores, counts: Sequence[int]) -> Tensor:
 
 
 def rankings(attributions: Sequence[Attribution], widest: int) -> NDArray[np.int64]:
-    """[texts, widest] `ranking` of each text; what is no unit of it comes last."""
+    """[texts, widest] The `ranking` of each text; padding sorts last."""
     falling = np.full((len(attributions), widest), np.inf, np.float32)
     for row, attribution in enumerate(attributions):
         falling[row, : len(attribution.scores)] = -attribution.scores
@@ -100,10 +100,11 @@ def recursively_erased(
     masking: Masking,
     points: Sequence[int],
 ) -> Routine[Bools]:
-    """[texts, points, most units] what is left when the top units go step by step, explaining again at each step.
+    """[texts, points, most units] What is left when the top units are erased step by step, with a new explanation at
+    each step.
 
-    `points` are the shares erased in basis points, rising; 10,000 erases all without explaining. Without `explain` the
-    first order stays.
+    `points` are the erased fractions in basis points, ascending; 10,000 erases everything without explaining. Without
+    `explain` the first ranking is used throughout.
     """
     n_units = np.array([question.n_units for question in questions], np.int64)
     widest = int(n_units.max())
@@ -131,15 +132,15 @@ def recursively_erased(
 
 
 def erasing(questions: Sequence[Question], keep: Bools, masking: Masking) -> ProbeBatch:
-    """The probe of [texts, rows, most units], without what is no unit of a text."""
-    n_units = np.array([question.n_units for question in questions])
-    inside = np.arange(keep.shape[2]) < n_units[:, None]
-    flat = keep[np.broadcast_to(inside[:, None], keep.shape)]
-    return ProbeBatch(questions, flat, np.full(len(questions), keep.shape[1]), masking)
+    """The probe for an array [texts, rows, most units]."""
+    counts = np.full(len(questions), keep.shape[1])
+    return ProbeBatch(questions, keep.reshape(-1, keep.shape[2]), counts, masking)
 
 
 def target_probability(answers: Answers, logs: bool = False) -> Floats:
-    """[rows] of the class or label explained, in double precision; its logarithm is never −inf. A value is itself."""
+    """[rows] The target's probability in double precision, or its logarithm, which is never −inf; values are returned
+    as they are.
+    """
     turned = (log_probabilities if logs else probabilities)(answers.logits.double(), answers.outputs)
     return turned.gather(1, answers.target[:, None])[:, 0].numpy()
 
@@ -153,14 +154,14 @@ def why_no_correlation(scores: Scores) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Erasure(Erasing):
-    """Compares the whole input with what is left of it when the top units are erased, or alone kept.
+    """Compares the whole input with the input without the top units, or with the top units only.
 
-    A subclass has the options; it says what follows from the values of one ratio and how ratios are joined.
+    Subclasses define the options, the score of one ratio and how ratios are combined.
     """
 
-    keeps_top: ClassVar[bool] = False  # only the top units stay, instead of all but them
-    needs_empty: ClassVar[bool] = False  # also asks for the input with every unit erased
-    logs: ClassVar[bool] = False  # log-probabilities, which never underflow
+    keeps_top: ClassVar[bool] = False  # keeps only the top units, instead of all others
+    needs_empty: ClassVar[bool] = False  # also reads the input with every unit erased
+    logs: ClassVar[bool] = False  # uses log-probabilities, which never underflow
 
     rounding: Rounding = "floor"
     masking: str = "delete"
@@ -175,7 +176,7 @@ class Erasure(Erasing):
     @property
     @abstractmethod
     def shares(self) -> tuple[float, ...]:
-        """The ratios asked for."""
+        """The ratios."""
 
     @property
     def erased(self) -> tuple[float, float]:
@@ -183,20 +184,23 @@ class Erasure(Erasing):
         return (min(gone), 1.0 if self.needs_empty else max(gone))
 
     def values(self, full: float, left: Floats, empty: float) -> formulas.Values:
-        """The score at each ratio, from what the model says of the whole input, of what is left and of nothing."""
+        """The score at each ratio, from the model's output for the whole input, for what is left and for the empty
+        input.
+        """
         if self.logs:
             return formulas.log_odds(full, left, logs_given=True)
-        return formulas.comprehensiveness(full, left)  # sufficiency, where only the top units stay
+        return formulas.comprehensiveness(full, left)  # sufficiency, if only the top units are kept
 
     def join(self, values: Floats, counts: Sequence[int]) -> float:
-        """One score of those at each ratio, at which so many units were erased or kept."""
+        """Combines the scores of all ratios; `counts` are the numbers of units erased or kept at each."""
         return float(formulas.aopc(values))
 
     def ask(
         self, questions: Sequence[Question], attributions: Sequence[Attribution], explain: Explain
     ) -> Routine[list[Score]]:
         n_units = [question.n_units for question in questions]
-        counts = np.array([[count_at(ratio, n, self.rounding) for ratio in self.shares] for n in n_units])
+        by_length = {n: [count_at(ratio, n, self.rounding) for ratio in self.shares] for n in set(n_units)}
+        counts = np.array([by_length[n] for n in n_units])
         order = rankings(attributions, max(n_units))
         rank = np.empty_like(order)
         np.put_along_axis(rank, order, np.arange(order.shape[1])[None], 1)
@@ -209,7 +213,9 @@ class Erasure(Erasing):
         return [self._scored(count, p) for count, p in zip(counts.tolist(), said, strict=True)]
 
     def _scored(self, counts: list[int], p: Floats) -> Score:
-        """`p` is of the whole input, of what is left at each ratio, and of nothing where that was asked."""
+        """`p` is the output for the whole input, for what is left at each ratio, and for the empty input if that was
+        read.
+        """
         full, left, empty = float(p[0]), p[1 : 1 + len(counts)], float(p[-1])
         name = "log_p" if self.logs else "p"
         record = {
@@ -239,8 +245,8 @@ class AtRatio(Erasure):
 class OverRatios(Erasure):
     """The area over the perturbation curve: the mean over ratios.
 
-    AML's released code divides by one more than there are, and a ratio that stands for no unit scores 0: sufficiency,
-    too, though nothing is kept there.
+    AML's released code divides by one more than the number of ratios, and a ratio that selects no unit scores 0, also
+    for sufficiency, where nothing is kept then.
     """
 
     ratios: tuple[float, ...] = AOPC_RATIOS
@@ -258,10 +264,10 @@ class OverRatios(Erasure):
 
 @dataclass(frozen=True, kw_only=True)
 class Normalized(Erasure):
-    """Relative to what erasing everything does, at each ratio, then the mean.
+    """Relative to the effect of erasing everything, at each ratio, then averaged.
 
-    `clip` limits each ratio's value to [0, 1]. `variant="released"` is Zhao & Aletras's code: it clips, nudges the
-    denominator and erases with id 0, unless another masking is named.
+    `clip` limits each ratio's value to [0, 1]. `variant="released"` is the code of Zhao & Aletras: it clips, adds a
+    small constant to the denominator and erases with id 0, unless another masking is given.
     """
 
     needs_empty = True
@@ -295,7 +301,7 @@ class Normalized(Erasure):
 
 @dataclass(frozen=True)
 class Stepwise(Erasing):
-    """Units go, or come back, a share more at every step, from the most important on."""
+    """Erases or restores a fixed fraction of the units at each step, beginning with the most important ones."""
 
     step: float = 0.05
     masking: str = "mask_token"
@@ -308,10 +314,10 @@ class Stepwise(Erasing):
 
 @dataclass(frozen=True)
 class PerturbationCurve(Stepwise):
-    """The area under the target's probability on the way."""
+    """The area under the curve of the target's probability."""
 
     bounds = "[0, 1]"
-    inserts: ClassVar[bool] = False  # starts from nothing and adds units, instead of erasing them from the whole
+    inserts: ClassVar[bool] = False  # starts with an empty input and restores units, instead of erasing them
 
     @per_text
     def ask(self, question: Question, attribution: Attribution, explain: ExplainOne) -> Routine[Score]:

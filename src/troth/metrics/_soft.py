@@ -1,4 +1,4 @@
-"""What soft metrics share: scores as keep probabilities, the same retention for every method, and the draws."""
+"""Shared code of soft metrics: scores as keep probabilities, the same retention for every method, and random draws."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -31,12 +31,12 @@ AUC_RETENTIONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 def usual_map(signed: bool) -> ScoreMap:
-    """How scores become numbers in [0, 1] by default: a sigmoid keeps what the sign says."""
+    """The default map from scores to [0, 1]: a sigmoid for signed scores, because it preserves the sign."""
     return "sigmoid" if signed else "min_max"
 
 
 def importance(attribution: Attribution, scores: ScoreMap | None) -> Floats:
-    """[units] scores as numbers in [0, 1]."""
+    """[units] Scores mapped to [0, 1]."""
     raw = torch.as_tensor(np.asarray(attribution.scores, dtype=np.float64))
     chosen = scores or usual_map(attribution.signed)
     if chosen == "sigmoid":
@@ -48,13 +48,13 @@ def importance(attribution: Attribution, scores: ScoreMap | None) -> Floats:
         mapped = torch.from_numpy(scipy.stats.rankdata(raw)) / len(raw)
     else:
         spread = raw.max() - raw.min()
-        # All scores equal say nothing about who matters: half of everything stays.
+        # Equal scores say nothing about importance, so half of everything is kept.
         mapped = (raw - raw.min()) / spread if spread > 0 else torch.full_like(raw, 0.5)
     return mapped.numpy()
 
 
 def token_counts(encoding: Encoding) -> Floats:
-    """[units] how many tokens each unit has."""
+    """[units] The number of tokens of each unit."""
     inside = encoding.units[encoding.units >= 0]
     counts = torch.bincount(inside, minlength=encoding.n_units).numpy().astype(np.float64)
     return counts if counts.any() else np.ones(encoding.n_units)
@@ -93,10 +93,11 @@ def at_retention(keep: Floats, weights: Floats, retention: float) -> Floats:
 class SoftErasure(Erasing):
     """Fades every unit in proportion to its score instead of erasing a few.
 
-    `retention` rescales the keep probabilities to the same mean over tokens for every method (Huang & Chan, 2026), else
-    those that keep more win: a number, or several (`"auc"`: 0.1 to 0.9) for the area under the curve over them.
-    `masking` is how units fade: soft, gaussian, attention or any other that takes fractions. `clip` limits each draw's
-    score to [0, 1]. `variant="released"` is the authors' code: it swaps what the two metrics keep, nudges and clips.
+    `retention` rescales the keep probabilities to the same mean over tokens for every method (Huang & Chan, 2026);
+    otherwise methods that keep more have an advantage. It is a number, or several (`"auc"`: 0.1 to 0.9) for the area
+    under the curve over them. `masking` is how units fade: soft, gaussian, attention or any other masking that accepts
+    fractions. `clip` limits each draw's score to [0, 1]. `variant="released"` is the authors' code: it swaps what the
+    two metrics keep, adds a small constant to the denominator and clips.
     """
 
     higher_is_better = True
@@ -130,7 +131,7 @@ class SoftErasure(Erasing):
 
     @property
     def retentions(self) -> tuple[float, ...]:
-        """The retentions asked for; none where the scores decide."""
+        """The retentions; none if the scores alone decide."""
         if self.retention is None or isinstance(self.retention, int | float):
             return () if self.retention is None else (float(self.retention),)
         return AUC_RETENTIONS if self.retention == "auc" else tuple(self.retention)
@@ -151,16 +152,17 @@ class SoftErasure(Erasing):
 
     @abstractmethod
     def keep(self, importance: Floats) -> Floats:
-        """How much of each unit stays, given how important it is."""
+        """How much of each unit is kept, given its importance."""
 
     @abstractmethod
     def values(self, full: float, left: Floats, empty: float) -> formulas.Values:
         """The score of each draw."""
 
     def settled(self, explainers: Sequence[Explainer], data: Data) -> Self:
-        """One map for all: explainers whose scores are mapped differently keep different shares and cannot be compared.
+        """One map for all explainers, because scores that are mapped differently keep different fractions and cannot be
+        compared.
 
-        Where signed and unsigned scores meet it is min_max, which depends neither on sign nor on scale.
+        If signed and unsigned scores are compared it is min_max, which depends neither on sign nor on scale.
         """
         maps = {usual_map(explainer.gives_signed) for explainer in explainers}
         return replace(self, scores=self.scores or (maps.pop() if len(maps) == 1 else "min_max"))
@@ -176,7 +178,7 @@ class SoftErasure(Erasing):
         samples = self.samples if fading.stochastic else 1
         keep = torch.from_numpy(np.repeat(levels, samples, axis=0)).float()
         faded = yield Probe(question, keep, fading, purpose="soft")
-        # Noise never erases a unit wholly, and dropping every element of a word vector makes it 0.
+        # Noise never fully erases a unit, and dropping every element of a word vector sets it to 0.
         erasing = Zero() if isinstance(fading, Gaussian) or fading == Soft() else fading
         ends = yield Probe(question, torch.cat([keep_all(question), torch.zeros(1, question.n_units)]), erasing)
         full, nothing = target_probability(ends).tolist()

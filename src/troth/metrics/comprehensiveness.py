@@ -1,6 +1,6 @@
-"""What the target's probability loses when the units with the highest scores are erased (DeYoung et al., 2020).
+"""How much the target's probability falls when the units with the highest scores are erased (DeYoung et al., 2020).
 
-The share erased is rounded down, as in AML: on a short text a small ratio erases nothing and the score is 0.
+The number of erased units is rounded down, as in AML: on a short text a small ratio erases nothing and the score is 0.
 """
 
 from dataclasses import dataclass

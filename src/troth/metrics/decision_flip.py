@@ -1,5 +1,5 @@
-"""The share of the text that must go, most important units first, before the predicted class changes
-(Serrano & Smith, 2019; in steps of 5 % as Chrysostomou & Aletras, 2021).
+"""The fraction of the text that must be deleted, most important units first, before the predicted class changes
+(Serrano & Smith, 2019; in steps of 5 % as in Chrysostomou & Aletras, 2021).
 
 Every step deletes at least one unit. A prediction that never changes scores 1.
 """

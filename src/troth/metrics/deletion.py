@@ -1,7 +1,8 @@
-"""The area under the target's probability while units are masked from the most important on (Petsiuk et al., 2018).
+"""The area under the curve of the target's probability while units are masked, most important first (Petsiuk et al.,
+2018).
 
-Made for images; here every step masks 5 % of the units more (at least one), and the area is taken over the share
-really masked. A good explanation makes the probability fall early.
+The metric was designed for images; here every step masks another 5 % of the units (at least one), and the area is
+computed over the fraction that is actually masked. A good explanation makes the probability fall early.
 """
 
 from dataclasses import dataclass

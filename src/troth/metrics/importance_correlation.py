@@ -1,5 +1,5 @@
-"""The correlation of a unit's score with how much the target's probability falls when that unit alone is masked
-(CORR; Arya et al., 2019).
+"""The correlation between a unit's score and the fall of the target's probability when that unit alone is masked (CORR;
+Arya et al., 2019).
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
-"""How badly the scores of random sets of units foretell what masking the set does to the target's logit: the mean
-squared gap (Yeh et al., 2019).
+"""How badly the summed scores of random sets of units predict the change of the target's logit when the set is masked:
+the mean squared error (Yeh et al., 2019).
 
-Sets are of any size, all sizes equally likely. Scores are first scaled by the one factor that fits best, since most
-methods promise no unit of measurement; the factor is never negative, so that a reversed explanation gains nothing
-(`normalize=False`: as they stand, for methods that promise sums, such as Shapley values).
+All set sizes are equally likely. Scores are first multiplied by the factor that fits best, since most methods have no
+scale; the factor is never negative, so that a reversed explanation gains nothing (`normalize=False`: unscaled, for
+methods whose scores have a defined sum, such as Shapley values).
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Infidelity(Erasing):
     @per_text
     def ask(self, question: Question, attribution: Attribution, explain: ExplainOne) -> Routine[Score]:
         numbers = question.draws("infidelity").uniforms(self.samples, question.n_units + 1)
-        erased = (numbers[:, 1:] < numbers[:, :1]).float()  # a share for the row, then each unit for itself
+        erased = (numbers[:, 1:] < numbers[:, :1]).float()  # one random number for the row, compared with one per unit
         keep = torch.cat([keep_all(question), 1 - erased])
         answer = yield Probe(question, keep, self.perturbation)
         values = answer.value(self.of).double().numpy()

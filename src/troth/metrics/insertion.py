@@ -1,8 +1,8 @@
-"""The area under the target's probability while units come back to the masked text, most important first
-(Petsiuk et al., 2018).
+"""The area under the curve of the target's probability while units are restored in the masked text, most important
+first (Petsiuk et al., 2018).
 
-Made for images; here every step brings back 5 % of the units (at least one), and the area is taken over the share
-really there. A good explanation makes the probability rise early.
+The metric was designed for images; here every step restores 5 % of the units (at least one), and the area is computed
+over the fraction that is actually there. A good explanation makes the probability rise early.
 """
 
 from dataclasses import dataclass

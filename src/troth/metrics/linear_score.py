@@ -70,7 +70,7 @@ class LinearScore(Erasing):
         return Score(value, record)
 
     def _subsets(self, question: Question, present: Bools) -> Bools:
-        """[subsets, units] which units each subset keeps: all subsets where there are few, else random ones."""
+        """[subsets, units] The units that each subset keeps: all subsets if there are few, otherwise random ones."""
         places = np.flatnonzero(present)
         drawn = question.draws("linear_score").uniforms(self.samples, question.n_units).numpy()
         if self.size == "any":
@@ -85,7 +85,9 @@ class LinearScore(Erasing):
 
 
 def target_log_odds(answers: Answers) -> Floats:
-    """[rows] log p / (1 − p) of the target, from the logits, since p itself rounds to 1; see the top of this file."""
+    """[rows] log p / (1 − p) of the target, computed from the logits because p itself rounds to 1; see the module
+    docstring.
+    """
     value = answers.value("logit").double()
     if answers.outputs == "classes" and answers.question.against is None:
         others = answers.logits.double().scatter(1, answers.target[:, None], -torch.inf)

@@ -1,7 +1,7 @@
-"""How far the target's log-probability moves when the units with the highest scores are masked
-(Shrikumar et al., 2017).
+"""The change of the target's log-probability when the units with the highest scores are masked (Shrikumar et al.,
+2017).
 
-Negative where the target becomes less likely. Taken from log-probabilities, so it is finite however unlikely the class.
+It is negative if the target becomes less likely. Computed from log-probabilities, so it is always finite.
 """
 
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The share of steps at which the target's probability does not fall while units are added to the masked text, least
+"""The fraction of steps at which the target's probability does not fall while units are added to the masked text, least
 important first (Arya et al., 2019).
 
 Arya et al. ask whether every step rises, yes or no: `every=True`.

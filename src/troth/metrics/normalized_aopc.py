@@ -29,8 +29,8 @@ from troth.metrics import Erasing, ExplainOne, defined_records, formulas, undefi
 from troth.metrics._erasing import Bools, ranking, target_probability
 from troth.metrics.formulas import Floats
 
-EXACT_UP_TO = 8  # units
-_SAME = 1e-6  # of the largest probability: a batch of another shape moves them as much
+EXACT_UP_TO = 8  # number of units
+_SAME = 1e-6  # relative to the largest probability: another batch shape changes results as much
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,14 @@ class NormalizedAopc(Erasing):
     def passes(self, n_units: int) -> int:
         if n_units <= EXACT_UP_TO:
             return 1 << n_units
-        # In a round each subset of the two beams loses one more unit; there are only so many subsets of that size.
+        # In each round every subset of the two beams loses one more unit; the number of subsets of that size is
+        # limited.
         beams = 2 * self.width
         return 1 + sum(min(beams * (n_units - gone + 1) + 1, comb(n_units, gone)) for gone in range(1, n_units + 1))
 
     @per_text
     def ask(self, question: Question, attribution: Attribution, explain: ExplainOne) -> Routine[Score]:
-        units = np.flatnonzero(question.left.numpy() > 0)  # those that the input still has
+        units = np.flatnonzero(question.left.numpy() > 0)  # units that the input still has
         order = ranking(attribution.scores[units]).numpy()
         is_exact = len(units) <= EXACT_UP_TO
         search = self._all_subsets if is_exact else self._beams
@@ -91,14 +92,14 @@ class NormalizedAopc(Erasing):
     def _beams(
         self, question: Question, units: NDArray[np.int64], order: NDArray[np.int64]
     ) -> Routine[tuple[Floats, float, float]]:
-        """The same from two beam searches, which ask in each round about subsets that have one more unit."""
+        """The same from two beam searches, each round of which reads subsets with one more erased unit."""
         count = len(units)
         best, worst = _Beam(count, self.width, 1), _Beam(count, self.width, -1)
         rank = np.empty(count, np.int64)
         rank[order] = np.arange(count)
         along: list[float] = []
         for erased in range(1, count + 1):
-            # The order's own subset of this size, and before the first one the whole input.
+            # The order's own subset of this size and, before the first one, the whole input.
             own = rank < np.arange(erased - (erased == 1), erased + 1)[:, None]
             first, second = best.grown(), worst.grown()
             p = target_probability((yield self._without(question, units, np.concatenate([own, first, second]))))
@@ -108,7 +109,7 @@ class NormalizedAopc(Erasing):
         return np.array(along), along[0] - worst.mean, along[0] - best.mean
 
     def _without(self, question: Question, units: NDArray[np.int64], erased: Bools) -> Probe:
-        """The probe of [rows, units that are left] True where one is erased."""
+        """The probe for [rows, remaining units], True for erased units."""
         keep = torch.ones(len(erased), question.n_units)
         keep[:, torch.from_numpy(units)] = torch.from_numpy(~erased).float()
         return Probe(question, keep, self.perturbation)
@@ -123,7 +124,7 @@ class NormalizedAopc(Erasing):
 
 
 class _Beam:
-    """The subsets of erased units that the best orders so far lead to: with the smallest sum of p, or the largest."""
+    """The subsets of erased units that the best orders so far reach: with the smallest or the largest sum of p."""
 
     def __init__(self, units: int, width: int, sign: int) -> None:
         self._width, self._sign = width, sign
@@ -131,17 +132,17 @@ class _Beam:
         self._total = np.zeros(1)  # sign · the sum of p along the order that leads to each subset; smaller is better
 
     def grown(self) -> Bools:
-        """[subsets, units] every subset with one more unit, each once."""
+        """[subsets, units] Every subset with one more unit, without duplicates."""
         parent, unit = np.nonzero(~self._erased)  # best subset first, its units in reading order
         erased = self._erased[parent]
         erased[np.arange(len(unit)), unit] = True
-        # Of equal subsets the first has the best order: p of the subset itself is the same for all.
+        # The first of equal subsets has the best order, since p of the subset itself is the same.
         first = np.sort(np.unique(np.packbits(erased, axis=1), axis=0, return_index=True)[1])
         self._erased, self._total = erased[first], self._total[parent[first]]
         return self._erased
 
     def choose(self, p: Floats) -> None:
-        """Keeps the best of them, given the probability without each."""
+        """Selects the best subsets, given the probability without each."""
         total = self._total + self._sign * p
         best = np.argsort(total, kind="stable")[: self._width]
         self._erased, self._total = self._erased[best], total[best]

@@ -1,9 +1,10 @@
-"""How much of what erasing everything would cost the prediction is lost without the top units
-(NC; Carton et al., 2020).
+"""The loss of the prediction when the top units are erased, relative to the loss when everything is erased (NC; Carton
+et al., 2020).
 
-The mean over erasing 1, 5, 10, 20 and 50 %, rounded up, as Zhao & Aletras (2023) use it: word vectors become 0, and an
-increase counts as no loss. Where the top units cost more than all together, it exceeds 1; `clip=true` limits each ratio
-to [0, 1]. Their released code erases with id 0, nudges the denominator and clips: `variant="released"`.
+The mean over erasing 1, 5, 10, 20 and 50 %, rounded up, as in Zhao & Aletras (2023): word vectors become 0, and an
+increase counts as no loss. If erasing the top units costs more than erasing everything, it exceeds 1; `clip=true`
+limits each ratio to [0, 1]. Their released code erases with id 0, adds a small constant to the denominator and clips:
+`variant="released"`.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
-"""How much of the prediction the top units alone hold, from 0 (no more than the empty input) to 1
-(NS; Carton et al., 2020).
+"""How much of the prediction the top units alone preserve, from 0 (no more than the empty input) to 1 (NS; Carton et
+al., 2020).
 
-The mean over keeping 1, 5, 10, 20 and 50 %, rounded up, as Zhao & Aletras (2023) use it: word vectors become 0, and a
-gain counts as no loss. Where the top units alone do worse than nothing at all, it is below 0; `clip=true` limits each
-ratio to [0, 1]. Their released code erases with id 0, nudges the denominator and clips: `variant="released"`.
+The mean over keeping 1, 5, 10, 20 and 50 %, rounded up, as in Zhao & Aletras (2023): word vectors become 0, and a gain
+counts as no loss. If the top units alone do worse than the empty input, it is below 0; `clip=true` limits each ratio to
+[0, 1]. Their released code erases with id 0, adds a small constant to the denominator and clips: `variant="released"`.
 """
 
 from dataclasses import dataclass

@@ -1,10 +1,11 @@
-"""How far the top units are the ones a human marked: token F1, the mean over examples (DeYoung et al., 2020).
+"""How well the top units agree with those that a human marked: token F1, averaged over examples (DeYoung et al.,
+2020).
 
-As many top units count as the human marked in that text; `top=25` takes the same number of every text (AML).
+The number of top units is the number of marked units of that text; `top=25` takes the same number for every text (AML).
 
 The summary also has the F1 of all examples' tokens pooled (micro), ERASER's IOU-F1 of whole spans (a run of top units
-matches a marked span if they overlap by half) and the area under the precision-recall curve, which needs no top.
-A unit counts as marked where it shares a character with a marked span.
+matches a marked span if they overlap by half) and the area under the precision-recall curve, which needs no top. A unit
+is marked if it shares a character with a marked span.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,7 +68,7 @@ class RationaleAgreement(Metric):
 
 
 def marked_spans(encoding: Encoding) -> list[Span]:
-    """The marked spans of the text as (first unit, one after the last)."""
+    """The marked spans of the text as (first unit, last unit + 1)."""
     in_text = np.array(encoding.unit_segments) == 0
     starts, ends = np.array(encoding.unit_spans).reshape(-1, 2).T
     spans = []

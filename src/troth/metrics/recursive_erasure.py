@@ -1,15 +1,15 @@
-"""How much faster performance falls when the most important units are erased step by step, explaining again at every
-step, than when random ones are (Madsen et al., 2024, Algorithm 3; Recursive ROAR without retraining).
+"""How much faster performance falls when the most important units are erased step by step, with a new explanation at
+every step, than when random units are erased (Madsen et al., 2024, Algorithm 3; Recursive ROAR without retraining).
 
 The score of one example is the area between the two curves of the target's probability. The summary is RACU: the area
-between the curves of performance, relative to an explanation that takes everything away at once; `extra` has ACU and
+between the curves of performance, relative to an explanation that removes all performance at once; `extra` has ACU and
 the curves.
 
-The gold class is explained and performance measured against it, whatever class the explanation given was about; without
-a label it is the class given, usually the predicted one, and the prediction on the whole input (`target="given"`
-always explains the class given). Performance is the data set's metric, for data that are not in the catalog accuracy.
-`recompute=False` keeps the first explanation's order: by default for methods that are recursive by themselves
-(beam_search), the others explain again.
+The gold class is explained, and performance is measured against it, whatever class the given explanation is about.
+Without a label, the given class is explained (usually the predicted one), and performance is measured against the
+prediction on the whole input; `target="given"` always explains the given class. Performance is the data set's metric,
+or accuracy for data that are not in the catalog. `recompute=False` keeps the ranking of the first explanation, which is
+the default for methods that are recursive by themselves (beam_search).
 """
 
 import itertools
@@ -34,7 +34,7 @@ from troth.metrics.formulas import Floats
 from troth.models.targets import gold_class, gold_labels
 from troth.performance import Performance, indicators, performance, performance_of
 
-VALUE = "value"  # in place of performance, for a model that gives values: their mean
+VALUE = "value"  # instead of performance, for models that return values: their mean
 NEVER_FALLS = "performance does not fall when units are erased at random (RACU's denominator ≤ 0)"
 
 
@@ -51,7 +51,7 @@ class RecursiveErasure(Erasing):
     )
 
     step: float = 0.1
-    performance: Performance | None = None  # None: the data set's, where it is known, else accuracy
+    performance: Performance | None = None  # None: the data set's if it is known, otherwise accuracy
     masking: str = "mask_token"
     recompute: bool | None = None  # None: again at every step, unless the explainer is recursive by itself
     target: Literal["gold", "given"] = "gold"
@@ -67,7 +67,7 @@ class RecursiveErasure(Erasing):
 
     @property
     def points(self) -> range:
-        """Erased shares in basis points: 0, 1000, … 10000."""
+        """The erased fractions in basis points: 0, 1000, … 10000."""
         return range(0, 10_001, basis_points(self.step))
 
     def settled(self, explainers: Sequence[Explainer], data: Data) -> Self:
@@ -78,7 +78,7 @@ class RecursiveErasure(Erasing):
 
     def explanations(self) -> int:
         again = max(0, len(self.points) - 3) if self._recomputes else 0  # not at 0 %, the first step and 100 %
-        return again + (self.target == "gold")  # where another class was explained
+        return again + (self.target == "gold")  # if another class was explained
 
     def ask(
         self, questions: Sequence[Question], attributions: Sequence[Attribution], explain: Explain
@@ -99,7 +99,7 @@ class RecursiveErasure(Erasing):
                 **self._performed(explained, random, text, gold[text]),
                 "p_explained": curves[0][text].tolist(),
                 "p_random": curves[1][text].tolist(),
-                # The place of the ratio at which each unit goes, for whoever asks more of these inputs.
+                # The index of the ratio at which each unit is erased, for callers that read more of these inputs.
                 "erased_at": left[text, :, : question.n_units].sum(0).tolist(),
             }
             scores.append(Score(areas[text], record))
@@ -112,7 +112,9 @@ class RecursiveErasure(Erasing):
         gold: Sequence[int | None],
         explain: Explain,
     ) -> Routine[tuple[list[Question], list[Attribution]]]:
-        """The same about the gold class, explained again where another class was; a label is a question of its own."""
+        """The same questions about the gold class, re-explained if another class was explained; a label is a question
+        of its own.
+        """
         questions, attributions = list(questions), list(attributions)
         others: dict[int, Question] = {}
         for place, (question, attribution, label) in enumerate(zip(questions, attributions, gold, strict=True)):
@@ -127,7 +129,7 @@ class RecursiveErasure(Erasing):
         return questions, attributions
 
     def _performed(self, explained: Answers, random: Answers, text: int, gold: int | None) -> dict[str, Any]:
-        """What performance is computed from: a class or a label's yes or no at every step; of a value the value."""
+        """What performance is computed from: the predicted class or label at every step; for values, the values."""
         if explained.outputs == "values":
             return {"performance": VALUE, "target_is": "given"}
         rows = slice(text * len(self.points), (text + 1) * len(self.points))
@@ -148,7 +150,7 @@ class RecursiveErasure(Erasing):
     def _curves(
         self, questions: Sequence[Question], attributions: Sequence[Attribution], explain: Explain
     ) -> Routine[tuple[Answers, Bools]]:
-        """What the model says as more and more is erased, and what is left then: [texts, points, most units]."""
+        """The model's answers as more and more is erased, and what is left then: [texts, points, most units]."""
         again = explain if self._recomputes else None
         left = yield from recursively_erased(questions, attributions, again, self.perturbation, self.points)
         answers = yield erasing(questions, left, self.perturbation)
@@ -163,7 +165,7 @@ class RecursiveErasure(Erasing):
         return self.performance or "accuracy"
 
     def summarize(self, *by_seed: Sequence[Score], clusters: Ints | None = None) -> Summary:
-        """RACU of each seed's curves, then its mean over seeds; clusters are drawn with all that is theirs."""
+        """RACU of each seed's curves, averaged over seeds; clusters are resampled as a whole."""
         examples = list(zip(*by_seed, strict=True))
         places = [place for place, some in enumerate(examples) if not np.isnan([score.value for score in some]).any()]
         defined = [examples[place] for place in places]
@@ -223,7 +225,7 @@ def _values(records: Sequence[Sequence[Mapping[str, Any]]]) -> Floats:
 
 
 def _gold(attribution: Attribution) -> int | None:
-    """The gold class, or of a label 1 where it is among the gold ones, else 0; None where there is no label."""
+    """The gold class; for labels 1 if it is one of the gold labels, else 0; None without a label."""
     label = attribution.example.label
     if label is None or attribution.outputs == "values":
         return None
@@ -235,5 +237,5 @@ def _gold(attribution: Attribution) -> int | None:
 
 
 def _all_of(records: Iterable[Mapping[str, Any]], name: str) -> str:
-    """What the records say, usually one word."""
+    """The distinct values of this entry, usually one."""
     return " and ".join(sorted({record[name] for record in records if name in record}))

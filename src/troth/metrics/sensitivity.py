@@ -1,9 +1,9 @@
-"""How much the explanation can change, relative to its size, when every word vector moves a little: the largest change
-seen (max-sensitivity; Yeh et al., 2019).
+"""How much the explanation can change, relative to its size, when every word vector changes slightly: the largest
+change observed (max-sensitivity; Yeh et al., 2019).
 
-‖Φ(y) − Φ(x)‖ / ‖Φ(x)‖ over `samples` inputs y in which each element of a unit's word vectors moves by a uniform number
-of at most `radius` times the vector's root mean square. Yeh et al. do not divide by ‖Φ(x)‖; methods of different
-scale compare only so.
+‖Φ(y) − Φ(x)‖ / ‖Φ(x)‖ over `samples` inputs y in which each element of a unit's word vectors changes by a uniform
+number of at most `radius` times the vector's root mean square. Yeh et al. do not divide by ‖Φ(x)‖, which is needed to
+compare methods of different scale.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from troth.models import TextClassifier
 
 @dataclass(frozen=True)
 class Noise(Masking):
-    """Erases nothing: moves the word vectors of every unit, alike in all rows of one example."""
+    """Adds noise instead of erasing: moves the word vectors of every unit, equally in all rows of one example."""
 
     level = "embeddings"
 

@@ -1,9 +1,9 @@
-"""How much of the prediction is lost when each element of a unit's vectors is dropped with its score as probability
-(Soft-NC; Zhao & Aletras, 2023).
+"""How much of the prediction is lost when each element of a unit's vectors is dropped with a probability equal to the
+unit's score (Soft-NC; Zhao & Aletras, 2023).
 
 Options and deviations as in soft_sufficiency: `scores` maps scores to probabilities, `samples` averages draws,
-`retention` makes every method keep the same share, `clip` limits the score to [0, 1]. Where fading the units costs more
-than erasing them all, it exceeds 1.
+`retention` makes every method keep the same fraction, `clip` limits the score to [0, 1]. If fading the units costs more
+than erasing all of them, it exceeds 1.
 """
 
 from dataclasses import dataclass

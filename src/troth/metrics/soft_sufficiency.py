@@ -1,13 +1,14 @@
-"""How much of the prediction survives when each element of a unit's vectors is kept with its score as probability
-(Soft-NS; Zhao & Aletras, 2023).
+"""How much of the prediction is preserved when each element of a unit's vectors is kept with a probability equal to the
+unit's score (Soft-NS; Zhao & Aletras, 2023).
 
-The paper does not say how scores become probabilities: `scores` chooses. By default signed scores go through a sigmoid,
-which depends on their scale (scores near 0 all become 1/2), and unsigned ones are stretched to [0, 1] (`min_max`). A
-bench uses one map for all its explainers and names it in the metric: `min_max` where signed and unsigned scores meet.
+The paper does not say how scores become probabilities: `scores` selects the map. By default signed scores go through a
+sigmoid, which depends on their scale (scores near 0 all become 1/2), and unsigned scores are rescaled to [0, 1]
+(`min_max`). A bench uses one map for all its explainers and names it in the metric: `min_max` if there are signed and
+unsigned scores.
 
-One draw in the paper; `samples` averages more and records the standard error. `clip=true` limits each draw's score to
-[0, 1]. `variant="released"` is the authors' code: keep probabilities are swapped between the two soft metrics, the
-denominator is nudged and the score clipped; that code drops elements after the embedding layer, too:
+The paper uses one draw; `samples` averages more and records the standard error. `clip=true` limits each draw's score to
+[0, 1]. `variant="released"` is the authors' code: keep probabilities are swapped between the two soft metrics, a small
+constant is added to the denominator and the score is clipped; that code also drops elements after the embedding layer:
 `at="embedding_output"`.
 """
 

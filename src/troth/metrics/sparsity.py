@@ -1,8 +1,9 @@
-"""The share of all importance that the top units hold: how few units an explanation rests on (Madsen et al., 2022,
+"""The fraction of total importance in the top units: how few units an explanation rests on (Madsen et al., 2022,
 appendix E).
 
-Of absolute scores; neither high nor low is faithful. `top` counts units instead of a share of them. The record holds
-the top 1 to 10 and the top 10 to 100 % as well. ROAR's released code counts one unit more: `variant="released"`.
+Computed from absolute scores; neither high nor low is faithful. `top` is a number of units instead of a fraction. The
+record also has the top 1 to 10 units and the top 10 to 100 %. ROAR's released code counts one unit more:
+`variant="released"`.
 """
 
 from collections.abc import Mapping, Sequence

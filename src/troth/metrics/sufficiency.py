@@ -1,6 +1,7 @@
-"""What the target's probability loses when only the units with the highest scores are kept (DeYoung et al., 2020).
+"""How much the target's probability falls when only the units with the highest scores are kept (DeYoung et al.,
+2020).
 
-The share kept is rounded down, as in AML: on a short text a small ratio keeps nothing.
+The number of kept units is rounded down, as in AML: on a short text a small ratio keeps nothing.
 """
 
 from dataclasses import dataclass

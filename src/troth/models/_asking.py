@@ -1,7 +1,7 @@
-"""Questions to an endpoint, several at a time; answers are kept on disk, so that repeated questions cost nothing.
+"""Sends requests to an endpoint, several at a time, and keeps the answers on disk: repeated requests cost nothing.
 
-One line is appended per answer, before the next question is asked, and a line that was never finished is no answer. The
-questions themselves are not kept: only a hash of each.
+One line is appended per answer before the next request is sent; an unfinished line is ignored. The requests themselves
+are not stored, only a hash of each.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from troth.core import arguments, trust
 from troth.core.errors import TrothError
 from troth.core.files import cannot_write
 from troth.models._endpoint import Endpoint
-from troth.models._protocols import Listed, NoLogProbabilities, Protocol, Request
+from troth.models._protocols import NoLogProbabilities, Protocol, Request
 
 _BATCH = 16  # questions per request, where a server takes several
 Prices = Sequence[float]  # per million tokens read, and written
@@ -27,7 +27,7 @@ Prices = Sequence[float]  # per million tokens read, and written
 
 @dataclass(frozen=True)
 class Usage:
-    """What was asked of an endpoint."""
+    """How many requests were sent to an endpoint, and how many tokens it read and wrote."""
 
     requests: int = 0
     read: int = 0  # tokens
@@ -53,14 +53,14 @@ class KeptAnswers:
         self.refresh()
 
     def refresh(self) -> None:
-        """Takes in what others have written meanwhile."""
+        """Reads the lines that other processes have appended."""
         if self.path is None or not self.path.is_file():
             return
         with self._lock, open(self.path, "rb") as file:
             file.seek(self._seen)
             for line in file:
                 if not line.endswith(b"\n"):
-                    break  # somebody is writing it
+                    break  # another process is still writing it
                 self._note(line)
                 self._seen += len(line)
 
@@ -84,13 +84,13 @@ class KeptAnswers:
                 self.usage += usage
             return
         written = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
-        # A line that a power cut left unfinished ends here, so it cannot swallow this one.
+        # The leading line break ends a line that a crash left unfinished, so that this one can be read.
         line = f"\n{key} {usage.requests} {usage.read} {usage.written} {written}\n".encode()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with open(self.path, "ab", 0, opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
                 if file.write(line) < len(line):
-                    raise OSError("only half of it was written")
+                    raise OSError("only part of it was written")
                 os.fsync(file.fileno())
         except OSError as error:
             raise cannot_write(self.path, error) from error
@@ -101,15 +101,16 @@ class KeptAnswers:
             key, numbers = parts[0].decode(), [int(part) for part in parts[1:4]]
             json.loads(parts[4])
         except (ValueError, IndexError):
-            return  # an empty line, or one that was never finished
+            return  # an empty line, or an unfinished one
         self._places[key] = (self._seen + len(line) - 1 - len(parts[4]), len(parts[4]))
         self.usage += Usage(*numbers)
 
 
 class Asking:
-    """An endpoint, the protocol it speaks, and what it has answered so far.
+    """An endpoint, its protocol, and the answers received so far.
 
     `cache` is the folder where answers are kept: by default in TROTH_CACHE, else in the user's cache folder.
+    `max_requests` is a budget: once so many requests were sent, the next one is refused.
     """
 
     def __init__(
@@ -122,9 +123,11 @@ class Asking:
         timeout: float = 60.0,
         backoff: float = 1.0,
         key_variable: str | None = None,
+        max_requests: int | None = None,
         cache: bool | str | Path = True,
     ) -> None:
-        for name, value, least in (("top", protocol.top, 1), ("parallel", parallel, 1), ("retries", retries, 0)):
+        numbers = [("top", protocol.top, 1), ("parallel", parallel, 1), ("retries", retries, 0)]
+        for name, value, least in [*numbers, *([] if max_requests is None else [("max_requests", max_requests, 0)])]:
             arguments.of_kind(name, value, int, "a whole number")
             if value < least:
                 raise TrothError(f"{name} must be {least} or more, not {value}")
@@ -138,7 +141,9 @@ class Asking:
         key = trust.KEY_VARIABLE if key_variable is None else key_variable  # "" sends none
         self.endpoint = Endpoint(url, protocol.model, key, float(timeout), retries, float(backoff))
         self.protocol, self.parallel = protocol, parallel
-        self.reused = 0  # answers that were known
+        self.reused = 0  # answers that were already known
+        self.max_requests = max_requests
+        self._sent, self._counting = 0, threading.Lock()
         name = hashlib.sha256(json.dumps([url, protocol.model]).encode()).hexdigest()[:16]
         if cache is True:
             usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "troth"
@@ -146,41 +151,59 @@ class Asking:
         self._answers = KeptAnswers(None if cache is False else Path(cache) / f"{name}.txt")
         self._before = self._answers.usage
 
-    def answers(self, asked: Sequence[Request]) -> Iterator[Listed]:
-        """What the endpoint says to each question; those that it was asked before cost nothing."""
+    def answers(self, asked: Sequence[Request]) -> Iterator[Any]:
+        """The answer to each question: log-probabilities, or what was written. Known answers cost nothing."""
         questions = (json.dumps([self.endpoint.url, question.body], sort_keys=True) for question in asked)
         keys = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in questions]
         self._answers.refresh()
         new = {key: question for key, question in zip(keys, asked, strict=True) if key not in self._answers}
         self.reused += len(set(keys)) - len(new)
         waiting = list(new.items())
-        step = _BATCH if self.protocol.joins else 1
+        # Each text is written with a seed of its own, which questions in one request would share.
+        step = _BATCH if self.protocol.joins and not (asked and asked[0].writes) else 1
         with ThreadPoolExecutor(self.parallel) as pool:
-            # An error cancels the requests that have not begun; answers to those under way are still kept.
+            # An error cancels the requests that were not sent yet; answers to the others are still kept.
             list(pool.map(self._ask, (waiting[at : at + step] for at in range(0, len(waiting), step))))
         self._answers.refresh()
         return iter([self._answers[key] for key in keys])
 
     def _ask(self, questions: Sequence[tuple[str, Request]]) -> None:
         protocol, asked = self.protocol, [question for _, question in questions]
+        self._count()
         reply = self.endpoint.post(protocol.path, protocol.join(asked), protocol.name)
         try:
-            found, tokens = protocol.read(reply, asked), protocol.tokens(reply)
+            found: Sequence[Any] = (protocol.texts if asked[0].writes else protocol.read)(reply, asked)
+            tokens = protocol.tokens(reply)
         except NoLogProbabilities:
             raise TrothError(
                 f"endpoint {self.endpoint.url} gives no log-probabilities for model {self.endpoint.model!r}, which "
-                "explaining needs; use a server that does (OpenAI, vLLM, TGI), or another api="
+                "explaining needs; use a server that does (OpenAI, vLLM, TGI) or another api=; a continuation is "
+                "explained without them by compare="
             ) from None
         except (LookupError, TypeError, ValueError, AttributeError):
             raise self.endpoint.garbled(protocol.name) from None
         usage = Usage(1, *tokens)
         for (key, _), answer in zip(questions, found, strict=True):
             self._answers.add(key, answer, usage)
-            usage = Usage()  # a request is counted once, whatever it answers
+            usage = Usage()  # a request is counted once, however many questions it answers
+
+    def requests_for(self, questions: int) -> int:
+        """How many requests so many questions take, if none is known and all could share requests."""
+        return -(-questions // _BATCH) if self.protocol.joins else questions
+
+    def _count(self) -> None:
+        """Counts a request that is about to be sent, within the budget."""
+        with self._counting:
+            if self.max_requests is not None and self._sent >= self.max_requests:
+                raise TrothError(
+                    f"max_requests: {self._sent:,} requests were sent to {self.endpoint.url}, and more are needed; all "
+                    "answers are kept, so the same command continues from here: repeat it, or raise --max-requests"
+                )
+            self._sent += 1
 
     @property
     def usage(self) -> Usage:
-        """Requests and tokens since this began, by all processes that share its answers."""
+        """Requests and tokens since this object was made, of all processes that share the answers."""
         self._answers.refresh()
         return self._answers.usage - self._before
 

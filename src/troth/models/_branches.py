@@ -176,7 +176,7 @@ def _attend(
     scaling = options.get("scaling") or query.shape[-1] ** -0.5
     parts = []
     for chunk in chunks:
-        before = [(layers[module.layer_idx], None) for layers in ([prompt] if prompt else [])]
+        before: list[tuple[Lent, int | None]] = [] if prompt is None else [(prompt[module.layer_idx], None)]
         before += [] if chunk.trunk is None else [(trunks[chunk.trunk][module.layer_idx], chunk.lent)]
         own = key[:, :, chunk.tokens], value[:, :, chunk.tokens]
         keys = torch.cat([*(layer.keys[:, :, :end] for layer, end in before), own[0]], dim=2)

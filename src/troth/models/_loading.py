@@ -197,7 +197,7 @@ def from_pretrained(
 def _adapted(folder: Path, dtype: torch.dtype, network: Network, **placing: Any) -> tuple[Any, list[str], str]:
     """A base model with its adapter merged into plain layers, and the path of the base."""
     if find_spec("peft") is None:
-        raise TrothError(f"{folder} is an adapter, and peft is not installed; pip install peft")
+        raise TrothError(f"{folder} is an adapter, and peft is not installed; pip install 'troth[peft]'")
     config = _folder_checks.adapter_of(folder)
     source = str(config.get("base_model_name_or_path") or "")
     if not source:

@@ -58,14 +58,14 @@ def is_split(network: Any) -> bool:
     return any("_hf_hook" in vars(module) for module in network.modules())
 
 
-def require_gradients(network: Any, name: str) -> None:
-    """Refuses gradients through operations that return wrong ones without an error: bitsandbytes' 4-bit products on a
-    CPU.
+def require_readable(network: Any, name: str) -> None:
+    """Refuses 4-bit weights on a CPU: once they have run, bitsandbytes (0.50) cannot give them back, and it has no
+    gradients through them.
     """
     if getattr(network, "is_loaded_in_4bit", False) and input_device(network).type == "cpu":
         raise TrothError(
-            f"{name} has 4-bit weights on the CPU, through which bitsandbytes gives no gradients; use 8bit "
-            "or an explainer that only erases (leave_one_out, lime, kernel_shap)"
+            f"{name} has 4-bit weights on the CPU, which bitsandbytes cannot give back once they have run; use "
+            'quantization="8bit", or a GPU'
         )
 
 
@@ -75,7 +75,8 @@ def input_device(network: Any) -> torch.device:
         layer = network.get_input_embeddings()
     except NotImplementedError:  # raised by CANINE, which hashes characters
         layer = None
-    for module in filter(None, (layer, network)):
+    # Perceiver returns its latent vectors, a parameter.
+    for module in (each for each in (layer, network) if isinstance(each, nn.Module)):
         for hook in _hooks(module):
             if (found := getattr(hook, "execution_device", None)) is not None:
                 return torch.device(found)

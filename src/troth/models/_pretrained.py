@@ -112,8 +112,9 @@ def _empty(auto: str, config: Any, dtype: torch.dtype, *, fits: bool = False) ->
     """Builds the network without memory, in 10 to 40 ms, to find out whether it can be built and would fit."""
     from transformers.initialization import no_init_weights
 
-    empty, quiet = torch.device("meta"), no_init_weights()
-    with _of("config.json"), torch.random.fork_rng(devices=[]), empty, quiet:
+    # no_init_weights imports torch._dynamo, which some versions of PyTorch cannot do under the meta device.
+    quiet, empty = no_init_weights(), torch.device("meta")
+    with _of("config.json"), torch.random.fork_rng(devices=[]), quiet, empty:
         network = _class(auto).from_config(config, trust_remote_code=False)
         if not fits:
             _folder_checks.check_size(network, dtype.itemsize)

@@ -4,7 +4,7 @@ What a kind does not override is refused by name, or has the simple implementati
 """
 
 from abc import ABC, abstractmethod, update_abstractmethods
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -116,6 +116,10 @@ class TextClassifier(Shown, ABC):
     @property
     def spent(self) -> str:
         """The cost so far, in words, where it is counted: for a model behind an endpoint."""
+        return ""
+
+    def expected(self, passes: int, examples: Sequence[Example]) -> str:
+        """What so many passes over these examples would cost at most, in words, where that is counted."""
         return ""
 
     @property

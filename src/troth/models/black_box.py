@@ -165,9 +165,12 @@ def erased_texts(rows: Rows, row: int, mask_text: str, texts: Mapping[int, str])
         segment, (start, end) = encoding.unit_segments[unit], encoding.unit_spans[unit]
         before, after = pieces[segment][:start], pieces[segment][end:]
         if unit not in now:
-            # A deleted word takes the preceding white space along, the first word the following one.
-            before = before.rstrip()
-            pieces[segment] = before + (after if before else after.lstrip())
+            # A deleted word takes the preceding white space along, the first word the following. A unit that ends with
+            # white space of its own (a passage with the blank line after it) takes none.
+            if not pieces[segment][start:end][-1:].isspace():
+                before = before.rstrip()
+                after = after if before else after.lstrip()
+            pieces[segment] = before + after
         elif now[unit] == _MASKED:
             pieces[segment] = before + mask_text + after
     return pieces

@@ -19,6 +19,7 @@ from troth.core.errors import TrothError
 from troth.core.types import PROMPT, Encoding, Rows
 from troth.models._causal import Causal, TokenQuestions
 from troth.models._changes import borrowed
+from troth.models._endpoint import is_url
 from troth.models._loading import is_encoder_decoder
 from troth.models._prompts import template
 from troth.models._row_edits import distinct_encodings, extended, rearranged, shortened
@@ -86,7 +87,8 @@ class Continuation(Causal):
 
     @classmethod
     def takes(cls, source: Any, **options: Any) -> bool:
-        return ("continuation" in options or "generate" in options) and not is_encoder_decoder(source)
+        writes = "continuation" in options or "generate" in options
+        return writes and not is_url(source) and not is_encoder_decoder(source)
 
     @classmethod
     def load(cls, source: Any, **options: Any) -> TextClassifier:

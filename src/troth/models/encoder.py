@@ -51,6 +51,7 @@ class Encoder(TextClassifier):
         threshold: float | None = None,
         precision: Precision = "exact",
     ) -> None:
+        _placement.require_readable(model, name)
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
@@ -110,8 +111,6 @@ class Encoder(TextClassifier):
         return on_gpu and self.call_convention.width is None and _first_use.takes_attention_mask(self)
 
     def ready(self, level: str, *, backward: bool) -> None:
-        if backward:
-            _placement.require_gradients(self.model, self.name)
         if self.network.tried:
             _first_use.require(self, level, backward=backward)
 

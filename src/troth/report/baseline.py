@@ -1,12 +1,15 @@
-"""Is a run significantly worse than an earlier one? Compared over the texts that both have explained, text by text.
+"""Is a run worse than an earlier one? The two are compared over the texts that both have explained, text by text.
 
-A text is what is written in it, whatever its id and file. Every explainer but random is compared on every metric that
-decides in both runs, and Holm's correction is over all of these. Worse on any: not met. A comparison must also have had
-the power to see a loss: where the earlier run was better than random, the interval must leave out a fall to random.
+Texts are matched by their content, whatever their ids and files. Every explainer except random is compared on every
+metric that decides in both runs, with Holm's correction over all of these comparisons. If any is significantly worse,
+the requirement is not met. The absence of a significant loss is not enough to meet it, since a small sample shows
+nothing: this is a test of non-inferiority. Wherever the earlier run was better than random, the interval must exclude
+the loss of half of that lead. If the earlier run was never better than random and scores differ, the result is unknown.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
@@ -15,7 +18,7 @@ from typing import TYPE_CHECKING
 from troth import seeds, statistics
 from troth.core.errors import TrothError
 from troth.report.board import Leaderboard, leaderboards, metric_cells
-from troth.report.comparing import FEWEST, RANDOM, PairedComparison, corrected
+from troth.report.comparing import FEWEST, MOST, RANDOM, PairedComparison, corrected
 from troth.report.page_overview import texts
 from troth.report.requirements import Ruling
 from troth.store.measured import Clusters, Key, Measured
@@ -24,35 +27,43 @@ from troth.store.store import Store, Stored, open_run
 if TYPE_CHECKING:
     from troth.statistics import Floats
 
-TextKey = tuple[str, str | None, int]  # a text, its second one, the how-manieth such pair
+TextKey = tuple[str, str | None, int]  # a text, its second text, and how many equal pairs came before it
+# The share of the lead over random whose loss must be excluded; half is usual in tests of non-inferiority.
+_MARGIN = 0.5
 
 
 def rule_on(board: Leaderboard, baseline: str | Path | Leaderboard) -> Ruling:
-    """Whether the board is significantly worse than a baseline; None where a loss could not have been seen."""
+    """Whether the board is at least as good as a baseline, up to the margin; None where the evidence is too weak."""
     before = _board(board, baseline)
     name = str(before.folder) if before.folder is not None else before.title
     text = f"not worse than {name}"
     compared, shared, counts = _comparisons(board, before)
     if shared < FEWEST:
-        return Ruling(text, None, f"both have {shared} {counts} in common; it takes at least {FEWEST}")
+        return Ruling(text, None, f"the two runs have {shared} {counts} in common; at least {FEWEST} are needed")
     worse = [pair for pair in compared.values() if pair.better == pair.second]
     if worse:
         lost = min(worse, key=lambda pair: pair.size)
         more = f", and {len(worse) - 1} more" if len(worse) > 1 else ""
         return Ruling(text, False, f"{lost}{more}")
-    unseen = {key: pair for key, pair in compared.items() if not _sees_a_loss(pair, *key, before)}
-    if unseen:
-        (explainer, metric), pair = max(unseen.items(), key=lambda item: item[1].needed)
+    margins = {key: _MARGIN * _lead(*key, before) for key in compared}
+    if not any(margins.values()) and any(pair.differing for pair in compared.values()):
+        why = "the baseline was not better than random on any metric, so no loss can be called small"
+        return Ruling(text, None, f"{why}; measure more {counts} there")
+    possible = {key: pair for key, pair in compared.items() if margins[key] and _worst(pair) <= -margins[key]}
+    if possible:
+        needed = {key: _needed(pair, margins[key]) for key, pair in possible.items()}
+        key = max(needed, key=lambda key: needed[key])
+        more = f"about {needed[key]:,.0f} would do" if needed[key] <= MOST else "it is too close for any number to tell"
         return Ruling(
-            text, None, f"with {pair.count} {counts}, even a fall of {explainer} to the level of random would not be "
-            f"seen for sure: {pair.numbers}; about {_needed(pair, before, explainer, metric):,} would do",
+            text, None, f"with {possible[key].count} {counts}, {key[0]} may have lost half of its lead over random: "
+            f"{possible[key].numbers}; {more}",
         )  # fmt: skip
     closest = min(compared.values(), key=lambda pair: pair.size)
     return Ruling(text, True, f"{len(compared)} numbers over {shared} {counts}; the largest fall: {closest}")
 
 
 def text_keys(store: Store, explanations: Iterable[Stored]) -> dict[Key, TextKey]:
-    """What is written in each example, so that runs with other ids and other data find it."""
+    """The text of each example as a key, so that runs with other ids and other data sets can be matched."""
     seen: dict[tuple[str, str | None], Iterator[int]] = {}
     found = {}
     for key, example in texts(store, explanations).items():
@@ -62,7 +73,7 @@ def text_keys(store: Store, explanations: Iterable[Stored]) -> dict[Key, TextKey
 
 
 def _board(board: Leaderboard, baseline: str | Path | Leaderboard) -> Leaderboard:
-    """The leaderboard to compare with; one that was measured otherwise is refused."""
+    """The leaderboard to compare with; one that was measured with other options is rejected."""
     if isinstance(baseline, str | Path):
         boards = leaderboards(open_run(baseline, sound=True))
         alike = [one for one in boards if (one.model, one.data) == (board.model, board.data)] or boards
@@ -83,7 +94,7 @@ def _board(board: Leaderboard, baseline: str | Path | Leaderboard) -> Leaderboar
 
 
 def _comparisons(board: Leaderboard, before: Leaderboard) -> tuple[dict[tuple[str, str], PairedComparison], int, str]:
-    """This run minus the earlier one by (explainer, metric); how many independent texts both have, and their name."""
+    """This run minus the earlier one for each (explainer, metric), the number of independent texts, and their name."""
     keys = [
         (explainer, metric)
         for metric in board.deciding
@@ -130,23 +141,21 @@ class _Side:
         return seeds.mean_over_seeds(Measured.read(self.store, self._cells[explainer, metric]).values(keys))
 
 
-def _sees_a_loss(pair: PairedComparison, explainer: str, metric: str, before: Leaderboard) -> bool:
-    """Whether a fall to random lies outside of the interval; true where the earlier run was no better than random."""
-    lead = _lead(explainer, metric, before)
-    if not lead or not pair.differing:  # nothing to lose, or nothing has changed
-        return True
-    worst = pair.low if pair.higher_is_better else -pair.high
-    return bool(worst > -lead)
+def _worst(pair: PairedComparison) -> float:
+    """The most unfavorable end of the interval: below 0 for a loss. 0 if no score has changed."""
+    return 0.0 if not pair.differing else pair.low if pair.higher_is_better else -pair.high
 
 
 def _lead(explainer: str, metric: str, before: Leaderboard) -> float:
-    """By how much the earlier run was better than random; 0 where that was not shown."""
+    """By how much the earlier run was better than random; 0 if it was not significantly better."""
     if not before.beats_random.get((explainer, metric)) or before.analysis is None:
         return 0.0
     return abs(before.analysis.between(explainer, RANDOM, (metric,))[0].difference)
 
 
-def _needed(pair: PairedComparison, before: Leaderboard, explainer: str, metric: str) -> int:
-    """About how many examples make the interval as short as the lead over random."""
-    half = (pair.high - pair.low) / 2
-    return int(max(FEWEST, pair.count * (half / _lead(explainer, metric, before)) ** 2)) + 1
+def _needed(pair: PairedComparison, margin: float) -> float:
+    """About how many examples exclude a loss of the margin, if the difference stays as it is; perhaps infinite."""
+    gain = pair.difference if pair.higher_is_better else -pair.difference
+    if margin + gain <= 0:
+        return math.inf
+    return max(FEWEST, math.ceil(pair.count * ((gain - _worst(pair)) / (margin + gain)) ** 2))

@@ -17,9 +17,10 @@ from troth.core.errors import unknown
 from troth.core.sheet import Exportable, Sheet
 from troth.metrics import Metric, Summary
 from troth.metrics._diagnosticity import MetaReport, meta_report
-from troth.report.answer import CHECK, Verdict, answer, judge
+from troth.report.answer import CHECK, answer
 from troth.report.comparing import RANDOM as RANDOM
 from troth.report.comparing import Analysis
+from troth.report.verdict import Verdict, judge
 from troth.store.cells import Plan, canonical
 from troth.store.measured import Clusters, Measured, example_keys, joined
 from troth.store.noted import metric_of

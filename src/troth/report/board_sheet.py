@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from troth.core import catalog
 from troth.core.sheet import Column, Sheet, TableCell, plain
 from troth.report import figures
 from troth.report.board import RANDOM, Leaderboard
+from troth.report.wording import options_note, short_names
 
 NOTES = (
     "Best of each column in bold.",
@@ -158,39 +157,3 @@ def measurement(board: Leaderboard, explainer: str, metric: str) -> dict[str, An
         "seeds": summary.seeds,
         "seed_spread": plain(summary.spread),
     }
-
-
-def short_names(specs: Iterable[str]) -> dict[str, str]:
-    """Each without its options, where no other has the same name; only another masking than its own always shows.
-
-    >>> short_names(["lime(samples=9)", "gradient", "gradient(norm='l1')"])
-    {'lime(samples=9)': 'lime', 'gradient': 'gradient', "gradient(norm='l1')": "gradient(norm='l1')"}
-    >>> short_names(["log_odds(ratio=0.1, masking='zero')", "deletion"])
-    {"log_odds(ratio=0.1, masking='zero')": 'log_odds by zero', 'deletion': 'deletion'}
-    """
-    short = {spec: _short(spec) for spec in specs}
-    same = Counter(short.values())
-    return {spec: name if same[name] == 1 else spec for spec, name in short.items()}
-
-
-def _short(spec: str) -> str:
-    name, options = catalog.parse(spec)
-    return f"{name} by {options['masking']}" if "masking" in options else name
-
-
-def options_note(specs: Sequence[str]) -> list[str]:
-    """The full specs of those whose names were shortened."""
-    shortened = [spec for spec, name in short_names(specs).items() if spec != name]
-    return [f"Options: {', '.join(shortened)}."] if shortened else []
-
-
-def folded(reasons: Mapping[str, str]) -> list[str]:
-    """What shares a reason, in one line each.
-
-    >>> folded({"a": "too slow", "b": "no labels", "c": "too slow"})
-    ['a, c: too slow', 'b: no labels']
-    """
-    by_reason: dict[str, list[str]] = {}
-    for what, why in reasons.items():
-        by_reason.setdefault(why, []).append(what)
-    return [f"{', '.join(some)}: {why}" for why, some in by_reason.items()]

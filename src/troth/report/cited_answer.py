@@ -54,38 +54,33 @@ def lines(answer: CitedAnswer, part: CitedPart) -> Iterator[str]:
     proof, gain = part.proof, part.log_probability - part.without_any
     erased = _listed(proof.erased)
     if part.cited:
-        several = "say the same, and none is missed alone" if part.repeated else "is what it rests on"
-        if len(part.cited) > 1 and not part.repeated:
-            several = "are what it rests on"
-        scores = ", ".join(f"[{place + 1}] {part.scores[place]:+.2f}" for place in part.cited)
-        yield f"{_listed(part.cited)} {several} ({scores})"
+        scores = ", ".join(f"{part.scores[place]:+.2f}" for place in part.cited)
+        same = "; they say the same, so that none is missed alone" if part.repeated else ""
+        yield f"It rests on {_listed(part.cited)} (score{'s' if len(part.cited) > 1 else ''} {scores}{same})."
     else:
         yield "It rests on no passage: none matters more than random ones."
         if gain >= log(2):
             yield f"All passages together raise its log-probability by {gain:.2f}."
-    falls = f"without {erased} its log-probability falls by {part.log_probability - proof.without_cited:.2f}"
+    falls = f"Without {erased}, its log-probability falls by {part.log_probability - proof.without_cited:.2f}"
     if proof.without_random is None or proof.random_high is None or proof.random_low is None:
-        yield f"{falls} (there are no other passages to compare with)"
+        yield f"{falls} (there are no other passages to compare with)."
         return
     mean, low, high = (
         part.log_probability - value for value in (proof.without_random, proof.random_high, proof.random_low)
     )
     others = "another passage" if len(proof.erased) == 1 else f"{len(proof.erased)} other passages"
     which = f"all {proof.choices} choices" if proof.exact else f"{proof.choices} random choices"
-    yield f"{falls}; without {others} by {mean:.2f} ({low:.2f} to {high:.2f}, {which})"
+    which = "the only choice" if proof.choices == 1 else which
+    yield f"{falls}; without {others}, by {mean:.2f} ({low:.2f} to {high:.2f} over {which})."
 
 
 def remarks(answer: CitedAnswer) -> Iterator[str]:
     """How it was found out, in words."""
     how = "deleted" if answer.masking == "delete" else f"erased by {answer.masking}"
     rest = len(answer.passages) - len(answer.divided)
-    bound = (
-        f"; without all the others the log-probability falls by {answer.undivided:.2f}"
-        if rest and answer.divided
-        else ""
-    )
-    divided = f"sentences of {_listed(answer.divided)} were asked about{bound}" if answer.divided else ""
-    yield "; ".join(filter(None, (f"passages are {how}", f"{answer.passes} erased inputs were read", divided)))
+    bound = f" Without all the others, it falls by {answer.undivided:.2f}." if rest and answer.divided else ""
+    divided = f" Sentences of {_listed(answer.divided)} were erased one by one.{bound}" if answer.divided else ""
+    yield f"Passages are {how}; the model read {answer.passes} erased inputs.{divided}"
 
 
 def _listed(places: tuple[int, ...]) -> str:

@@ -1,4 +1,4 @@
-"""What a paper says of a run: a paragraph on methods, and the BibTeX entry of every method used.
+"""What a paper says of a run: a paragraph on methods, and the BibTeX entry of every method and data set used.
 
 A method's reference stands in the first paragraph of its own file, "(Li et al., 2016b)"; references.bib holds the
 entry under the name and year, `li2016b`.
@@ -15,11 +15,12 @@ from typing import NamedTuple
 
 import troth
 from troth.core import catalog
-from troth.report.answer import joined
 from troth.report.board import RANDOM, Leaderboard
 from troth.report.export import latex_escaped
+from troth.report.wording import joined
 
-_REFERENCE = re.compile(r"((?:[A-Z]\w+ )?(\w[\w-]+)(?: et al\.| & [\w-]+)?), ?(\d{4}[a-z]?)\b")
+# The comma before the year may be missing where several authors are named.
+_REFERENCE = re.compile(r"((?:[A-Z]\w+ )?(\w[\w-]+)( et al\.| & [\w-]+)?)(?(3),? ?|, ?)(\d{4}[a-z]?)\b")
 _ENTRY = re.compile(r"^@\w+\{(\w+),.*?^\}", re.MULTILINE | re.DOTALL)
 
 
@@ -40,13 +41,13 @@ def references(kind: str, spec: str) -> list[PaperReference]:
 
 def read_references(text: str) -> list[PaperReference]:
     """
-    >>> for reference in read_references("how rare they are (Spärck Jones, 1972; Li et al., 2016a; Cohen-Wang, 2024)"):
+    >>> for reference in read_references("how rare they are (Spärck Jones, 1972; Li et al. 2016a; Cohen-Wang, 2024)"):
     ...     print(reference.key, "=", reference.text)
     jones1972 = Spärck Jones, 1972
     li2016a = Li et al., 2016a
     cohenwang2024 = Cohen-Wang, 2024
     """
-    return [PaperReference(_key(match[2], match[3]), f"{match[1]}, {match[3]}") for match in _REFERENCE.finditer(text)]
+    return [PaperReference(_key(match[2], match[4]), f"{match[1]}, {match[4]}") for match in _REFERENCE.finditer(text)]
 
 
 def _key(surname: str, year: str) -> str:
@@ -65,7 +66,7 @@ def bibtex(boards: Iterable[Leaderboard]) -> str:
     """The entries of all that the paragraphs refer to, and of troth itself."""
     keys = sorted({reference.key for board in boards for reference in _all(board)})
     own = (
-        "@software{troth,\n  author = {{The troth contributors}},\n  year = {2026},\n"
+        "@software{troth,\n  author = {{The troth developers}},\n  year = {2026},\n"
         "  title = {troth: explain what a text classifier did, and prove how faithful the explanation is},\n"
         f"  version = {{{troth.__version__}}}\n}}"
     )
@@ -110,7 +111,7 @@ def paragraph(board: Leaderboard, *others: Leaderboard, latex: bool = False) -> 
     sizes = {
         each.data: f"{each.examples} {'example' if each.examples == 1 else 'examples'}" for each in (board, *others)
     }
-    data = [f"{count} of {shown(name)}" for name, count in sizes.items()]
+    data = [f"{count} of {shown(name)}{cited(references('data', name))}" for name, count in sizes.items()]
     how = f" ({shown(board.setting)})" if board.setting else ""
     sentences = [
         f"Predictions of {joined([*models])} on {joined(data)}{how} were explained with "
@@ -143,7 +144,7 @@ _MASF = (PaperReference("haroush2022", "Haroush et al., 2022"), PaperReference("
 
 def _all(board: Leaderboard) -> list[PaperReference]:
     methods = [reference for _, papers in _methods(board) for reference in papers]
-    return [*methods, *_STATISTICS, *(_MASF if _checked(board) else ())]
+    return [*methods, *references("data", board.data), *_STATISTICS, *(_MASF if _checked(board) else ())]
 
 
 def _methods(board: Leaderboard) -> Iterator[tuple[str, list[PaperReference]]]:

@@ -19,6 +19,8 @@ import numpy as np
 from scipy import special
 
 from troth import statistics
+from troth.core import numbers
+from troth.report.wording import short_names
 from troth.statistics import Floats
 
 RANDOM = "random"  # the explainer to compare with
@@ -45,6 +47,7 @@ class PairedComparison:
     low: float = float("nan")
     high: float = float("nan")
     tests: int = 1  # in its family
+    label: str = ""  # the metric's short name in its table; by default its spec
 
     @property
     def better(self) -> str | None:
@@ -89,9 +92,13 @@ class PairedComparison:
     @property
     def numbers(self) -> str:
         """The difference, its interval and p-value."""
-        sign = "+" if self.difference > 0 else ""
-        interval = f"[{_number(self.low)}, {_number(self.high)}]"
-        return f"{sign}{_number(self.difference)} {interval} in {self.metric}, p = {self.p:.2g}"
+        size = f"{numbers.difference(self.difference)} {numbers.interval(self.low, self.high)}"
+        return f"{size} in {self.named}, {numbers.p_value(self.p)}"
+
+    @property
+    def named(self) -> str:
+        """The metric as people read it."""
+        return self.label or self.metric
 
     def __str__(self) -> str:
         return f"{self.first} − {self.second}: {self.numbers}"
@@ -119,6 +126,7 @@ class Analysis:
         deciding = tuple(metric for metric in by_metric if directions[metric] is not None and metric not in reported)
         families = [deciding, *((metric,) for metric in by_metric if metric not in deciding)]
         comparisons = {}
+        labels = short_names(by_metric)
         for family in families:
             pairs = (
                 (metric, {name: by_metric[metric][name] for name in pair}, directions[metric] is not False)
@@ -126,7 +134,8 @@ class Analysis:
                 for pair in combinations(by_metric[metric], 2)
             )
             for comparison in corrected(pairs, resolution):
-                comparisons[comparison.metric, comparison.first, comparison.second] = comparison
+                key = comparison.metric, comparison.first, comparison.second
+                comparisons[key] = replace(comparison, label=labels[comparison.metric])
         return cls(by_metric, directions, deciding, comparisons, resolution)
 
     def between(self, first: str, second: str, metrics: Collection[str] | None = None) -> list[PairedComparison]:
@@ -171,16 +180,6 @@ class Analysis:
             for name in values
             if name != opponent and (pair := self._directed(metric, name, opponent)) is not None
         }
-
-
-def _number(value: float) -> str:
-    """Three decimals, or as many as the first digit takes.
-
-    >>> _number(-0.1234), _number(0.00004), _number(0.0)
-    ('−0.123', '4e-05', '0.000')
-    """
-    text = f"{value:.3f}" if abs(value) >= 0.0005 or value == 0 else f"{value:.1g}"
-    return text.replace("-", "−", 1) if value < 0 else text
 
 
 def corrected(

@@ -18,7 +18,7 @@ from troth.core.sheet import Column, Sheet, TableCell, plain_sheet
 from troth.metrics import Summary
 from troth.report import export, figures
 from troth.report.board import Leaderboard
-from troth.report.board_sheet import folded, short_names
+from troth.report.wording import folded, short_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from troth.core import numbers
 from troth.core.interactions import Interactions
+from troth.core.numbers import percent, percents
 from troth.report import pairs
 from troth.report.decision import about
+from troth.report.layout import layout, number_of, shared_prompt
 from troth.verbs.comparison import sentence
 
 if TYPE_CHECKING:
@@ -39,45 +42,6 @@ def strengths(of: Attribution | Matrix) -> np.ndarray:
     return scores / largest if largest > 0 else scores
 
 
-def pieces(attribution: Attribution, segment: int = 0) -> Iterator[tuple[str, int | None]]:
-    """The text of one segment cut into (text, unit), with None for what lies between units."""
-    encoding = attribution.question.encoding
-    texts = {0: encoding.example.text, 1: encoding.example.text_pair or ""}
-    text = texts[segment] if segment in texts else dict(encoding.around)[segment]
-    cursor = 0
-    for unit, (start, end) in enumerate(encoding.unit_spans):
-        if encoding.unit_segments[unit] != segment or end <= cursor:
-            continue
-        if start > cursor:
-            yield text[cursor:start], None
-        yield text[max(start, cursor) : end], unit
-        cursor = end
-    if cursor < len(text):
-        yield text[cursor:], None
-
-
-def layout(attribution: Attribution) -> Iterator[tuple[str, int | None, str]]:
-    """All that is shown, cut into (text, unit, role): "text", a "prompt" around it, or the "bar" within a pair.
-
-    Of a continuation also what was "written", and of that what is "explained": all of it or one token.
-    """
-    example, around = attribution.example, attribution.question.encoding.around
-    bar: tuple[int | None, str] = (None, "")
-    plain = ((0, ""), bar, (1, "")) if example.text_pair is not None else ((0, ""),)
-    for segment, words in around or plain:
-        if segment is None:
-            yield words, None, "prompt" if around else "bar"
-            continue
-        for text, unit in pieces(attribution, segment):
-            yield text, unit, "text"
-    written = attribution.question.encoding.written
-    earlier = "".join(token for _, token in written[:-1])
-    # Where earlier tokens are units, they were shown as such.
-    shown = len(written) - 1 if earlier and around[-1:] and around[-1] == (around[-1][0], earlier) else 0
-    for number, (_, token) in enumerate(written[shown:], start=1 + shown):
-        yield token, None, "explained" if attribution.target in (0, number) else "written"
-
-
 def heading(attribution: Attribution) -> str:
     """What was explained: the class, its probability, the contrast; and the strongest other class.
 
@@ -96,23 +60,27 @@ def heading(attribution: Attribution) -> str:
     if attribution.outputs == "values":
         return f"{name}{rather} = {probability:.4g}"
     if attribution.outputs == "labels":
-        return f"{name}{rather}: {'yes' if attribution.is_predicted else 'no'} ({probability:.1%})"
+        return f"{name}{rather}: {'yes' if attribution.is_predicted else 'no'} ({percent(probability)})"
     others = [index for index in range(len(probabilities)) if index != attribution.target]
     if not others:
-        return f"{name}{rather} ({probability:.1%})"
+        return f"{name}{rather} ({percent(probability)})"
     other = max(others, key=lambda index: probabilities[index])
     place = "runner-up" if probabilities[other] <= probability else "predicted"
-    return f"{name}{rather} ({probability:.1%}), {place} {attribution.label(other)} ({probabilities[other]:.1%})"
+    return (
+        f"{name}{rather} ({percent(probability)}), {place} {attribution.label(other)} ({percent(probabilities[other])})"
+    )
 
 
-def html(attribution: Attribution) -> str:
+def html(attribution: Attribution, *, prompt: bool = True) -> str:
     """One self-contained, escaped HTML fragment, readable on dark and light ground; its numbers below it."""
     strength = strengths(attribution)
     parts = []
-    for text, unit, role in layout(attribution):
+    for text, unit, role in layout(attribution, prompt=prompt):
         shown = markup.escape(text)
         if role == "bar":
             parts.append(" <b>|</b> ")
+        elif role == "number":
+            parts.append(f"<b>{shown}</b>")
         elif role == "prompt":
             parts.append(f'<span class="prompt" style="opacity:.65;white-space:pre-wrap">{shown}</span>')
         elif role in ("written", "explained"):
@@ -127,9 +95,12 @@ def html(attribution: Attribution) -> str:
     method = markup.escape(method_of(attribution))
     what = markup.escape(about(attribution, several=False) + heading(attribution))
     numbers = "<br>".join(map(markup.escape, lines(attribution)))
+    has_lines = any("\n" in text for text, _, _ in layout(attribution, prompt=prompt))
+    arcs = pairs.arcs(attribution) if isinstance(attribution, Interactions) else ""
+    lines_kept = ' style="white-space:pre-wrap"' if has_lines else ""
     return (
         f'<div style="line-height:1.8"><small>{method} → <b>{what}</b></small>'
-        f"<div>{''.join(parts)}</div>{pairs.arcs(attribution) if isinstance(attribution, Interactions) else ''}"
+        f"<div{lines_kept}>{''.join(parts)}</div>{arcs}"
         f'<small style="line-height:1.4;display:block">{numbers}</small></div>'
     )
 
@@ -138,7 +109,10 @@ def sections(by_text: Sequence[Sequence[Attribution]]) -> Iterator[str]:
     """Of a page: every text with its methods side by side and how they compare, then a legend."""
     for attributions in by_text:
         comparison = markup.escape(sentence(attributions))
-        shown = "".join(map(html, attributions))
+        prompt = shared_prompt(attributions)
+        if prompt:
+            yield f'<div style="opacity:.65;white-space:pre-wrap">{markup.escape(prompt)}</div>'
+        shown = "".join(html(attribution, prompt=not prompt) for attribution in attributions)
         side_by_side = f'<div style="{_COLUMNS}">{shown}</div>' if len(attributions) > 1 else shown
         yield "".join([side_by_side, f"<p>{comparison}</p>" if comparison else ""])
     every = [attribution for attributions in by_text for attribution in attributions]
@@ -153,7 +127,7 @@ def ground(strength: float) -> str:
     return f"background:{color};border-radius:.2em;padding:.05em .1em;{line}"
 
 
-def text(attribution: Attribution) -> Text:
+def text(attribution: Attribution, *, prompt: bool = True) -> Text:
     """The text with colored ground, for the terminal."""
     from rich.text import Text
 
@@ -161,10 +135,12 @@ def text(attribution: Attribution) -> Text:
 
     strength = strengths(attribution)
     shown = Text()
-    for raw, unit, role in layout(attribution):
+    for raw, unit, role in layout(attribution, prompt=prompt):
         piece = visible(raw)
         if role == "bar":
             shown.append("  |  ", style="bold")
+        elif role == "number":
+            shown.append(piece, style="bold")
         elif role == "prompt":
             shown.append(piece, style="bright_black")
         elif role in ("written", "explained"):
@@ -211,36 +187,34 @@ def lines(attribution: Attribution) -> Iterator[str]:
     if isinstance(attribution, Interactions):
         yield from pairs.lines(attribution)
     if attribution.proof is not None:
-        yield from _proof_lines(attribution, attribution.proof)
+        yield _proof_line(attribution, attribution.proof)
 
 
 def strongest(attribution: Attribution) -> str:
     """The units with the largest scores, either way, with their numbers."""
     scores = np.nan_to_num(attribution.scores)
     order = np.argsort(-np.abs(scores), kind="stable")[:_SHOWN]
-    shape = "+.2g" if attribution.signed else ".2g"
-    shown = (f"{_short(attribution.units[unit])} {format(float(scores[unit]), shape)}" for unit in order)
+    names = (number_of(attribution, unit).strip() or _short(attribution.units[unit]) for unit in order)
+    written = numbers.scores(scores[order].tolist(), signed=attribution.signed)
+    shown = (f"{name} {score}" for name, score in zip(names, written, strict=True))
     return f"strongest: {', '.join(shown)}"
 
 
-def _proof_lines(attribution: Attribution, proof: Proof) -> Iterator[str]:
-    """What becomes of the class without the top units, and without random ones; how many of these do as well."""
-    name, total = attribution.label(attribution.target), attribution.question.n_units
-    units = f"{attribution.question.encoding.unit_kind}s"
-    spread = (proof.random_high - proof.random_low) / 2
+def _proof_line(attribution: Attribution, proof: Proof) -> str:
+    """What the model says without the top units; and without random ones, as far as that differs from choice to choice.
+
+    "Without its top 2 of 10 words: 98 % → 6 %. Without 2 random words: 31–100 %."
+    """
+    total, kind = attribution.question.n_units, attribution.question.encoding.unit_kind
     is_value = attribution.outputs == "values"
     shown = "{:.4g}".format if is_value else percent
-    points = 100 * spread
-    half = f"{spread:.2g}" if is_value else f"{points:.0f}" if points >= 1 or points < 0.005 else f"{points:.1g}"
-    flips = proof.predicted_without_top != name and attribution.is_predicted
-    yield (
-        f"without its top {percent(proof.ratio)}: {name} {shown(proof.probability)} → {shown(proof.without_top)} "
-        f"(random {units}: → {shown(proof.without_random)} ± {half})"
-        f"{f'; the model then says {proof.predicted_without_top}' if flips else ''}"
-    )
-    erased = f"{proof.count} of {total} {units if total > 1 else units[:-1]}"
-    how = "deleted" if proof.masking == "delete" else f"erased by {proof.masking}"
-    yield f"{percent(proof.chance)} of random choices of {units} do as well ({erased}, {how})"
+    left = f"{shown(proof.probability)} → {shown(proof.without_top)}"
+    if proof.count == total:
+        return f"Without {f'its only {kind}' if total == 1 else f'all {total} {kind}s'}: {left}."
+    low, high = proof.random_low, proof.random_high
+    span = f"{shown(low)} to {shown(high)}" if is_value else percents(low, high)
+    others = f"{proof.count} random {kind}{'s' if proof.count > 1 else ''}"
+    return f"Without its top {proof.count} of {total} {kind}s: {left}. Without {others}: {span}."
 
 
 def legend(
@@ -249,7 +223,7 @@ def legend(
     away: str = "- or underlined orange",
     either: str = "^ or blue",
 ) -> Iterator[str]:
-    """What colors, signs and ± stand for, as far as they are used."""
+    """What colors and signs stand for, as far as they are used, and how the proof was made."""
     outputs = {attribution.outputs for attribution in attributions}
     written = attributions and all(attribution.question.encoding.written for attribution in attributions)
     is_value = outputs == {"values"} and not written
@@ -261,30 +235,17 @@ def legend(
         matters = "the value, either way" if is_value else f"{thing}, toward it or away from it"
         yield f"{either} matters to {matters}"
     if attributions:
-        relative = "strength is relative to the largest score of the same text and method"
-        yield f"{relative}; marks begin at {percent(FAINT)} of it"
-    if any(attribution.proof is not None for attribution in attributions):
-        yield "± is half the range in which 95 % of random choices lie"
+        yield f"scores under {percent(FAINT)} of the largest of a text are not marked"
+    ways = {(proof.masking, each.question.encoding.unit_kind): "" for each in attributions if (proof := each.proof)}
+    for masking, kind in ways:
+        how = "deleted" if masking == "delete" else f"erased by {masking}"
+        yield f"{kind}s are {how}; of random {kind}s, the range of 95 % of choices"
 
 
 def legend_html(attributions: Sequence[Attribution]) -> str:
     """The legend of a page, where a line below a word tells the directions apart in print."""
     lines = legend(attributions, "blue with a solid line", "orange with a dotted line", "blue")
     return "<br>".join(f"<small>{markup.escape(line)}</small>" for line in lines)
-
-
-def percent(share: float) -> str:
-    """A share in whole percent; with a decimal where that would read as none or all.
-
-    >>> percent(0.973), percent(0.998), percent(0.0004), percent(1.0)
-    ('97 %', '99.8 %', '0.04 %', '100 %')
-    """
-    hundred = 100 * share
-    if 0 < hundred < 1:
-        return f"{hundred:.1g} %" if hundred >= 0.01 else "under 0.01 %"
-    if 99 < hundred < 100:
-        return f"{hundred:.1f} %" if hundred < 99.95 else "over 99.9 %"
-    return f"{hundred:.0f} %"
 
 
 def _short(text: str) -> str:

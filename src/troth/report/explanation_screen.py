@@ -12,10 +12,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from troth.core.terminal import Console, visible
+from troth.core.terminal import Console, visible, wrapped
 from troth.report import explanation, matrix
 from troth.report.decision import about, cut_off
-from troth.report.explanation import FAINT, heading, layout, strengths, text
+from troth.report.explanation import FAINT, heading, strengths, text
+from troth.report.layout import layout, shared_prompt
 from troth.verbs.comparison import sentence
 
 if TYPE_CHECKING:
@@ -37,28 +38,37 @@ def show(console: Console, by_text: Sequence[Sequence[Attribution]]) -> None:
         console.print(f"\n{place}{heading(attributions[0])}", style="bold", markup=False)
         if cut := cut_off(attributions[0]):
             console.print(cut, style="yellow", markup=False)
+        prompt = shared_prompt(attributions)
+        if prompt:
+            console.print(visible(prompt), style="bright_black", markup=False)
         across = max(1, min(len(attributions), (console.width + _GAP) // (_NARROWEST + _GAP)))
         width = (console.width + _GAP) // across - _GAP
         for start in range(0, len(attributions), across):
             row = attributions[start : start + across]
-            blocks = [Group(*_block(attribution, console, width, plain)) for attribution in row]
+            blocks = [Group(*_block(attribution, console, width, plain, not prompt)) for attribution in row]
             console.print(blocks[0] if across == 1 else _beside(blocks, width))
         if comparison := sentence(attributions):
-            console.print(comparison, markup=False)
+            console.print("\n".join(wrapped(comparison, console.width)), markup=False)
+    _print_legend(console, [attribution for attributions in by_text for attribution in attributions])
+
+
+def _print_legend(console: Console, attributions: Sequence[Attribution]) -> None:
     console.print()
-    for line in explanation.legend([attribution for attributions in by_text for attribution in attributions]):
-        console.print(line, style="dim", markup=False)
+    for line in explanation.legend(attributions):
+        console.print("\n".join(wrapped(line, console.width)), style="dim", markup=False)
 
 
-def _block(attribution: Attribution, console: Console, width: int, plain: bool) -> Iterator[RenderableType]:
+def _block(
+    attribution: Attribution, console: Console, width: int, plain: bool, prompt: bool
+) -> Iterator[RenderableType]:
     """One method: its name, the text, its numbers."""
     yield Text(visible(explanation.method_of(attribution)), "dim")
     if plain:
-        yield from (Text("  ") + line for line in signed_lines(attribution, console, width - 4))
+        yield from (Text("  ") + line for line in signed_lines(attribution, console, width - 4, prompt=prompt))
     else:
-        yield Padding(text(attribution), (0, 2))
+        yield Padding(text(attribution, prompt=prompt), (0, 2))
     for words in [*explanation.lines(attribution), *_remarks(attribution)]:
-        yield Padding(Text(visible(words), "dim"), (0, 0, 0, 2), expand=False)
+        yield Padding(Text("\n".join(wrapped(words, width - 2)), "dim"), (0, 0, 0, 2), expand=False)
 
 
 def _beside(blocks: Sequence[RenderableType], width: int) -> Table:
@@ -84,9 +94,7 @@ def show_matrices(console: Console, by_text: Sequence[Sequence[Matrix]]) -> None
                 console.print(Text("  ") + row, no_wrap=True, overflow="crop")
         for words in _remarks(first):
             console.print(Padding(Text(words), (0, 0, 0, 2), expand=False), style="dim")
-    console.print()
-    for line in explanation.legend([each for matrices in by_text for one in matrices for each in one.attributions]):
-        console.print(line, style="dim", markup=False)
+    _print_legend(console, [each for matrices in by_text for one in matrices for each in one.attributions])
 
 
 def _remarks(attribution: Attribution) -> Iterator[str]:
@@ -97,11 +105,11 @@ def _remarks(attribution: Attribution) -> Iterator[str]:
         yield attribution.note
 
 
-def signed_lines(attribution: Attribution, console: Console, width: int) -> Iterator[Text]:
+def signed_lines(attribution: Attribution, console: Console, width: int, *, prompt: bool = True) -> Iterator[Text]:
     """The text in lines of at most `width`; a line that has signs is followed by them."""
     strength = strengths(attribution)
     shown = Text()
-    for raw, unit, role in layout(attribution):
+    for raw, unit, role in layout(attribution, prompt=prompt):
         piece = "  |  " if role == "bar" else visible(raw)
         sign = ""
         if unit is not None and abs(strength[unit]) >= FAINT:

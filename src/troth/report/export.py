@@ -12,10 +12,12 @@ import io
 import os
 import re
 import stat
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import troth
 from troth.core.errors import TrothError
 from troth.core.files import CannotWriteError, write_output
 from troth.core.sheet import Sheet, TableCell
@@ -179,6 +181,12 @@ def html_page(title: str, sections: Iterable[str]) -> str:
         f"<style>{_STYLE}</style></head>"
         f"<body><h1>{name}</h1>\n{body}\n</body></html>\n"
     )
+
+
+def made_by(model: str, data: str | None = None) -> str:
+    """Of a page: the model, the data, the date and the version."""
+    parts = (f"model {model}", f"data {data}" if data else "", time.strftime("%Y-%m-%d"), f"troth {troth.__version__}")
+    return f'<p class="muted">{markup.escape(" · ".join(filter(None, parts)))}</p>'
 
 
 def write_page(path: Path, title: str, sections: Iterable[str], *, own: bool = False) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from troth.core.errors import TrothError
+from troth.core.extras import importing
 from troth.core.sheet import NOTHING, Column, Sheet, TableCell
 from troth.core.terminal import visible
 from troth.core.types import Attribution, Score
@@ -47,8 +48,9 @@ def plot(sheets: Sequence[Sheet], path: str | Path | None = None) -> Figure:
     for sheet in sheets:
         if sheet.draw is None:
             raise TrothError(f"{sheet.title!r} has no figure; use to_latex, to_markdown or to_csv")
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
+    with importing("figures", "a figure"):
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
 
     with rc_context(_SETTINGS):
         figure = Figure(layout="constrained")

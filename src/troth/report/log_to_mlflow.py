@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from troth.report.logged import logged, missing
+from troth.core.extras import importing
+from troth.report.logged import logged
 
 if TYPE_CHECKING:
     from troth.report.board import Leaderboard
@@ -14,10 +15,8 @@ if TYPE_CHECKING:
 
 def log_to_mlflow(board: Bench | Leaderboard) -> str:
     """Logs parameters, numbers with their intervals, tables, report.html and figures; returns the id of the run."""
-    try:
+    with importing("mlflow", "logging to MLflow"):
         import mlflow
-    except ImportError:
-        raise missing("MLflow", "mlflow") from None
     with logged(board) as found:
         active = mlflow.active_run()
         with nullcontext(active) if active is not None else mlflow.start_run(run_name=found.name) as run:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from troth.report.logged import logged, missing
+from troth.core.extras import importing
+from troth.report.logged import logged
 
 if TYPE_CHECKING:
     from troth.report.board import Leaderboard
@@ -14,10 +15,8 @@ if TYPE_CHECKING:
 
 def log_to_wandb(board: Bench | Leaderboard) -> str:
     """Logs what `log_to_mlflow` does, in the active run or in one of its own; returns the id of the run."""
-    try:
+    with importing("wandb", "logging to Weights & Biases"):
         import wandb
-    except ImportError:
-        raise missing("Weights & Biases", "wandb") from None
     with logged(board) as found:
         active = wandb.run
         mode = os.environ.get("WANDB_MODE", "offline")

@@ -15,11 +15,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import troth
-from troth.core.errors import TrothError
 from troth.core.sheet import Sheet
 from troth.report import exhibits, run_page
 from troth.report.board import Leaderboard
-from troth.report.board_sheet import short_names
+from troth.report.wording import short_names
 from troth.store.store import Store
 
 if TYPE_CHECKING:
@@ -54,11 +53,6 @@ def logged(bench: Bench | Leaderboard) -> Iterator[Logged]:
             f"{board.model} on {board.data}", _parameters(board), _numbers(board),
             {name: sheet for name, sheet, _ in shown}, folder,
         )  # fmt: skip
-
-
-def missing(name: str, package: str) -> TrothError:
-    """What to do where a tracker is not installed."""
-    return TrothError(f"logging to {name} needs {package}: pip install 'troth[{package}]'")
 
 
 def _parameters(board: Leaderboard) -> dict[str, str]:

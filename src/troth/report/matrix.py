@@ -12,12 +12,15 @@ from rich.text import Text
 
 from troth.core.terminal import visible
 from troth.report import explanation
-from troth.report.explanation import FAINT, ground, layout, strengths, style
+from troth.report.explanation import FAINT, ground, strengths, style
+from troth.report.layout import layout, number_of
 
 if TYPE_CHECKING:
     from troth.core.results import Matrix
 
 _WIDEST = 14  # cells of the terminal for a name
+_LONGEST = 24  # characters of a heading
+_MANY = 12  # columns, more than which may not fit on a page
 
 
 def heading(matrix: Matrix) -> str:
@@ -32,7 +35,15 @@ def html(matrix: Matrix) -> str:
     strength, shape = strengths(matrix), _shape(matrix)
     cell = "padding:.15em .35em;font-size:.85em;text-align:right;white-space:nowrap"
     name = f"{cell};text-align:left;font-weight:600"
-    head = "".join(f'<th style="{cell}">{markup.escape(unit)}</th>' for unit in matrix.units)
+    # A passage as a heading would make its column as wide as the screen.
+    long = f"{cell};white-space:normal;overflow-wrap:anywhere;min-width:6em;max-width:8em;line-height:1.2"
+    styles = [cell if len(unit) <= _LONGEST else long for unit in matrix.units]
+    head = "".join(
+        f'<th style="{own}" title="{markup.escape(unit)}">{markup.escape(short)}</th>'
+        for own, unit, short in zip(styles, matrix.units, _heads(matrix), strict=True)
+    )
+    is_wide = len(matrix.units) > _MANY or long in styles
+    hint = f"<br>The table has {len(matrix.units)} columns; scroll it sideways if it is cut off." if is_wide else ""
     rows = []
     for target, value, scores, shares in zip(matrix.targets, matrix.values, matrix.scores, strength, strict=True):
         cells = "".join(
@@ -43,7 +54,7 @@ def html(matrix: Matrix) -> str:
         rows.append(f"<tr>{shown}{cells}</tr>")
     said = f'<th style="{cell};opacity:.7">{_said(matrix)}</th>'
     return (
-        f'<div style="line-height:1.5"><small>{markup.escape(heading(matrix))}</small>'
+        f'<div style="line-height:1.5"><small>{markup.escape(heading(matrix))}{hint}</small>'
         '<div style="overflow-x:auto"><table style="border-collapse:collapse">'
         f'<tr><th style="{name}"></th>{said}{head}</tr>'
         f"{''.join(rows)}</table></div></div>"
@@ -67,7 +78,7 @@ def lines(matrix: Matrix, width: int) -> Iterator[Text]:
     values = [f"{value:.2f}" for value in matrix.values]
     second = max(len(_said(matrix)), *map(len, values))
     numbers = [[_number(score, shape) for score in row] for row in matrix.scores]
-    units = [visible(" ".join(unit.split())) for unit in matrix.units]
+    units = list(map(visible, _heads(matrix)))
     widths = [
         max(*(len(row[unit]) for row in numbers), min(_WIDEST, cell_len(units[unit]))) for unit in range(len(units))
     ]
@@ -90,6 +101,13 @@ def lines(matrix: Matrix, width: int) -> Iterator[Text]:
         start = end
         if start < len(units):
             yield Text("")
+
+
+def _heads(matrix: Matrix) -> list[str]:
+    """What stands above each column: the unit on one line, of passages with their numbers."""
+    of = matrix.attributions[0]
+    names = [number_of(of, place) + " ".join(unit.split()) for place, unit in enumerate(matrix.units)]
+    return [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names]
 
 
 def _shape(matrix: Matrix) -> str:

@@ -12,10 +12,11 @@ from troth.core.sheet import without_nan
 from troth.core.types import Score
 from troth.report import answer
 from troth.report.board import RANDOM, Leaderboard, metric_cells
-from troth.report.board_sheet import measurement, short_names
+from troth.report.board_sheet import measurement
 from troth.report.exhibits import board_exhibits, notes
 from troth.report.page_examples import Erased, examples, mean_curve
 from troth.report.page_overview import explained, explainer_agreement, model_facts, texts, top_words
+from troth.report.wording import short_names
 from troth.store.measured import Key, Measured, seed_groups
 from troth.store.store import Store, Stored
 
@@ -204,4 +205,4 @@ def _built(metric: str) -> Any:
 
 
 def _rounded(value: Any) -> Any:
-    return without_nan(value, digits=5)
+    return without_nan(value, digits=8)  # so many that the page's three decimals are those of the terminal

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len
 
+from troth.core import numbers
 from troth.core.display import short
 from troth.core.interactions import Interactions
 
@@ -30,9 +31,10 @@ def summary(found: Interactions, most: int) -> str:
     listed = found.strongest(most)
     if not listed:
         return "none acts together beyond chance" if not found.exact else "none acts together"
+    values = numbers.scores([value for (_, _, value), _ in listed], signed=True)
     shown = ", ".join(
-        f"{_word(found, first)} & {_word(found, second)} {value:+.2g}{f' ± {1.96 * error:.1g}' if error else ''}"
-        for (first, second, value), error in listed
+        f"{_word(found, first)} & {_word(found, second)} {value}{f' ± {1.96 * error:.1g}' if error else ''}"
+        for ((first, second, _), error), value in zip(listed, values, strict=True)
     )
     return f"{shown} (+ more together than apart, − less)"
 

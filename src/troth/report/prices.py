@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from troth.core.numbers import percent
 from troth.report.comparing import RANDOM, Analysis
 
 _CLOSE = 0.1  # of the lead over random: a smaller lead over another method hardly matters
@@ -20,8 +21,8 @@ class Prices:
     passes: Mapping[str, float]
 
     def order(self, name: str) -> tuple[float, float]:
-        """Rising: passes of the model first, which are the same in every run."""
-        return round(self.passes.get(name, 0.0)), self.seconds.get(name, np.inf)
+        """Rising: passes of the model, which are the same in every run; times, which are not, only without them."""
+        return (round(self.passes.get(name, 0.0)), 0.0) if self.passes else (0, self.seconds.get(name, np.inf))
 
     def of(self, name: str) -> str:
         """
@@ -45,8 +46,9 @@ def price(analysis: Analysis, leader: str, others: Sequence[str], prices: Prices
     other = min(cheaper, key=prices.order)
     share, factor = _share_of_lead(analysis, leader, other), prices.passes[leader] / max(1.0, prices.passes[other])
     return [
-        f"That lead hardly matters: it is {share:.0%} of the lead over random, and {leader} takes {factor:,.0f} times "
-        f"the passes ({cost}; {other}: {prices.of(other)}). {other} will do."
+        f"{other} will do: the lead over it is {percent(share)} of the lead over random, for {factor:,.0f} times the "
+        "passes.",
+        f"{leader} takes {cost}; {other} takes {prices.of(other)}.",
     ]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from troth.core.errors import TrothError
+from troth.core.numbers import percent
 from troth.core.types import Attribution
 from troth.report import explanation, export
 from troth.verbs import records
@@ -72,6 +73,6 @@ def _said(attribution: Attribution) -> str:
     if attribution.outputs != "classes":
         return f"The model says {explanation.heading(attribution)}"
     predicted = max(range(len(probabilities)), key=lambda index: probabilities[index])
-    sure = f"The model says {attribution.label(predicted)} and gives it {explanation.percent(probabilities[predicted])}"
+    sure = f"The model says {attribution.label(predicted)} and gives it {percent(probabilities[predicted])}"
     asked = "" if predicted == attribution.target else f"; explained is {attribution.label(attribution.target)}"
     return f"{sure}{asked}"

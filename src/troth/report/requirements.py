@@ -25,8 +25,9 @@ import numpy as np
 from troth import statistics
 from troth.core import catalog
 from troth.core.errors import TrothError, nearest, unknown
-from troth.report.answer import joined, power
 from troth.report.comparing import FEWEST, MOST, RANDOM, PairedComparison, corrected
+from troth.report.verdict import power
+from troth.report.wording import joined
 from troth.store.cells import canonical
 
 if TYPE_CHECKING:

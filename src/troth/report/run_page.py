@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 from troth.core.sheet import NOTHING, Sheet, TableCell, plain_sheet, without_nan
 from troth.report import export
 from troth.report.board import Leaderboard, leaderboards
-from troth.report.board_sheet import folded
 from troth.report.exhibits import TELLING, Exhibit, board_exhibits, notes
 from troth.report.page_board import page_board
 from troth.report.page_examples import BUDGET as BUDGET
 from troth.report.page_examples import packed
+from troth.report.wording import folded
 from troth.store.store import Store
 
 if TYPE_CHECKING:

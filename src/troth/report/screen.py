@@ -1,4 +1,6 @@
-"""A leaderboard on a terminal: names as headings where there is room, else one block per metric."""
+"""A leaderboard on a terminal: a row per explainer and a column per metric where two fit side by side, else a block per
+metric; then the verdict in a few lines.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,25 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from troth.core.numbers import p_value
 from troth.core.sheet import NOTHING, Column, TableCell
-from troth.core.terminal import visible
+from troth.core.terminal import visible, wrapped
+from troth.report.answer import cautions, failed, findings, methods, pairs
 from troth.report.board import Leaderboard
-from troth.report.board_sheet import folded, options_note, sheet, short_names
+from troth.report.board_sheet import sheet
+from troth.report.wording import folded, options_note, short_names
+from troth.validity.checking import LEVEL
 
 if TYPE_CHECKING:
     from troth.validity.stamp import Stamp
 
-_WIDE = 100  # terminal columns from which metrics stand side by side
 _GAP = 2
-_CHECK = "erased inputs"  # are they in distribution?
+_FIRST = "explainer"
+_CHECK = "validity"  # of erased inputs: are they in distribution?
+_VERDICT, _CAUTIONS = 5, 3  # lines
+_OWN = 2  # methods of the user's
+_SPACE = r"(?<= )(?<!by )(?![↑↓])"  # where a heading is broken: before "by mask_token ↑", not within that
+_BREAK = rf"{_SPACE}|(?<=_)"
 
 
 class _Column(NamedTuple):
@@ -29,11 +39,24 @@ class _Column(NamedTuple):
 
     head: str
     texts: Sequence[Text]
-    check: Sequence[str] | None = None  # in short lines; None where nothing was to be checked
+    check: str | None = None  # None where nothing was to be checked
 
     @property
     def width(self) -> int:
-        return max(map(cell_len, [self.head, *(text.plain for text in self.texts), *(self.check or ())]))
+        """Of the cells, and of the longest part of the heading."""
+        parts = re.split(_BREAK, self.head)
+        return max(map(cell_len, [*parts, *(text.plain for text in self.texts), self.check or ""]))
+
+    @property
+    def heading(self) -> list[str]:
+        """The heading in lines that are as wide as the cells; within a name only where that is too long."""
+        words = re.split(_SPACE, self.head)
+        lines = [""]
+        for part in words if max(map(cell_len, words)) <= self.width else re.split(_BREAK, self.head):
+            if cell_len((lines[-1] + part).rstrip()) > self.width:
+                lines.append("")
+            lines[-1] += part
+        return [line.rstrip() for line in lines]
 
 
 def table(board: Leaderboard, order: Sequence[str] | None = None, width: int = 80, *, marks: bool = False) -> Group:
@@ -50,16 +73,18 @@ def table(board: Leaderboard, order: Sequence[str] | None = None, width: int = 8
         for place, column in enumerate(shown.columns[first:], start=first)
     ]
     widest = max((metric.width for metric in metrics), default=0)
-    side = min(max(map(cell_len, [*names, _CHECK])), width - _GAP - widest)  # a longer name is folded
-    parts = _panels(names, metrics, costs, width, side) if width >= _WIDE else _blocks(names, metrics, costs)
-    return Group(Text(visible(board.title), "bold"), *parts, *_legend(board, shown.rows, marks))
+    side = min(max(map(cell_len, [*names, _FIRST])), width - _GAP - widest)  # a longer name is folded
+    two = sum(sorted((_GAP + metric.width for metric in metrics), reverse=True)[:2])
+    parts = (_panels if side + two <= width else _blocks)(names, metrics, costs, width, side)
+    gap = [Text()] if isinstance(parts[0], Table) else []
+    return Group(Text(visible(board.title), "bold"), *gap, *parts, *_legend(board, shown.rows, marks, width))
 
 
 def _metric(column: Column, cells: Sequence[TableCell], stamp: Stamp | None, marks: bool) -> _Column:
     """A column of cells as texts of one width: values, intervals and letters each below the others."""
     values = _rights([cell.text for cell in cells])
     signs = _lefts([("*" if cell.best else "") + ("~" if cell.weak else "") if marks else "" for cell in cells])
-    intervals = _rights([re.sub(r"(?<!\d)0\.", ".", cell.interval) for cell in cells])  # [.21, .40]
+    intervals = _rights([cell.interval for cell in cells])
     letters = _lefts([cell.letters for cell in cells])
     texts = []
     for cell, value, sign, interval, letter in zip(cells, values, signs, intervals, letters, strict=True):
@@ -68,10 +93,12 @@ def _metric(column: Column, cells: Sequence[TableCell], stamp: Stamp | None, mar
         if cell.weak:
             text.stylize("dim")
         texts.append(text)
-    check = None
-    if stamp is not None:
-        check = ["not tested"] if stamp.p is None else [stamp.verdict, f"p = {stamp.p:.2g}"]
-    return _Column(visible(column.head), texts, check)
+    return _Column(visible(column.head), texts, None if stamp is None else _checked(stamp))
+
+
+def _checked(stamp: Stamp) -> str:
+    out = " (out)" if stamp.verdict == "out of distribution" else ""
+    return "not tested" if stamp.p is None else f"{p_value(stamp.p)}{out}"
 
 
 def _rights(texts: Sequence[str]) -> list[str]:
@@ -85,17 +112,14 @@ def _lefts(texts: Sequence[str]) -> list[str]:
 def _panels(
     names: Sequence[str], metrics: Sequence[_Column], costs: Sequence[_Column], width: int, side: int
 ) -> list[Table | Text]:
-    """As many metrics side by side as fit, the rest below; of the cost as much as fits beside the last."""
+    """As many metrics side by side as fit, the rest below; the cost beside the last where that fits."""
     panels: list[list[_Column]] = []
     for metric in metrics:
         if not panels or side + sum(_GAP + other.width for other in [*panels[-1], metric]) > width:
             panels.append([])
         panels[-1].append(metric)
-    left = width - side - sum(_GAP + metric.width for metric in panels[-1]) if panels else 0
-    beside: list[_Column] = []
-    for cost in costs:
-        if sum(_GAP + other.width for other in [*beside, cost]) <= left:
-            beside.append(cost)
+    used = side + sum(_GAP + column.width for column in [*(panels[-1] if panels else ()), *costs])
+    beside = costs if panels and used <= width else ()
     parts: list[Table | Text] = []
     for number, panel in enumerate(panels):
         parts += [_panel(names, panel, beside if number == len(panels) - 1 else (), side), Text()]
@@ -104,9 +128,11 @@ def _panels(
 
 def _panel(names: Sequence[str], metrics: Sequence[_Column], costs: Sequence[_Column], side: int) -> Table:
     shown = Table(box=None, padding=(0, 0, 0, _GAP), pad_edge=False, show_edge=False)
-    shown.add_column("explainer", style="cyan", width=max(1, side), overflow="fold")
+    shown.add_column(_FIRST, style="cyan", width=max(1, side), overflow="fold")
+    most = max((len(metric.heading) for metric in metrics), default=1)
     for metric in metrics:
-        shown.add_column(Text(metric.head.rjust(metric.width)), no_wrap=True)
+        lines = [""] * (most - len(metric.heading)) + metric.heading
+        shown.add_column(Text("\n".join(line.rjust(metric.width) for line in lines)), no_wrap=True)
     for cost in costs:
         shown.add_column(cost.head, justify="right", style="dim", no_wrap=True)
     for place, name in enumerate(names):
@@ -116,16 +142,18 @@ def _panel(names: Sequence[str], metrics: Sequence[_Column], costs: Sequence[_Co
         )
         shown.add_row(Text(name), *texts, *(cost.texts[place] for cost in costs))
     if any(metric.check is not None for metric in metrics):
-        checks = ("\n".join(line.rjust(metric.width) for line in metric.check or [""]) for metric in metrics)
+        checks = ((metric.check or "").rjust(metric.width) for metric in metrics)
         shown.add_row(Text(_CHECK, "dim"), *(Text(check, "dim") for check in checks))
     return shown
 
 
-def _blocks(names: Sequence[str], metrics: Sequence[_Column], costs: Sequence[_Column]) -> list[Text | Table]:
-    """One metric below the other, then the cost."""
-    parts: list[Text | Table] = []
+def _blocks(
+    names: Sequence[str], metrics: Sequence[_Column], costs: Sequence[_Column], width: int, side: int
+) -> list[Table | Text]:
+    """One metric below the other, then the cost; rich folds what is wider than the terminal."""
+    parts: list[Table | Text] = []
     for metric in metrics:
-        check = "" if metric.check is None else f"  {_CHECK}: {', '.join(metric.check)}"
+        check = "" if metric.check is None else f"  {_CHECK}: {metric.check}"
         parts.append(Text.assemble("\n", (metric.head, "bold"), (check, "dim")))
         parts.append(_block([[Text(name), metric.texts[place]] for place, name in enumerate(names)]))
     parts.append(Text(f"\ncost per example: {', '.join(cost.head for cost in costs)}", "bold"))
@@ -143,22 +171,54 @@ def _block(rows: Sequence[Sequence[Text]]) -> Table:
     return shown
 
 
-def _legend(board: Leaderboard, rows: Sequence[Sequence[TableCell]], marks: bool) -> list[Text]:
-    """What the signs mean, as far as they are there, and what the table left out."""
+def _legend(board: Leaderboard, rows: Sequence[Sequence[TableCell]], marks: bool, width: int) -> list[Text]:
+    """What the signs mean, as far as they are there, and the options that the headings leave out."""
     cells = [cell for row in rows for cell in row]
     signs = [
         ("*" if marks else "bold", "best of its column", any(cell.best for cell in cells)),
-        ("~" if marks else "dim", "not significantly better than random", any(cell.weak for cell in cells)),
+        ("~" if marks else "dim", "not shown to beat random", any(cell.weak for cell in cells)),
         ("[low, high]", "95 % interval", any(cell.interval for cell in cells)),
         ("a shared letter", "no significant difference", any(cell.letters for cell in cells)),
         ("↑ ↓", "the better side", any(way is not None for way in board.directions.values())),
         (NOTHING, "undefined or not measured", any(not cell.defined for cell in cells)),
+        ("ms, passes", "time and passes of the model per example", True),
     ]
-    lines = ["; ".join(f"{sign}: {meaning}" for sign, meaning, there in signs if there)]
-    if board.stamps:
-        lines.append(f"{_CHECK}: are texts with erased units in distribution for the model (MaSF's test)?")
+    legend = "; ".join(f"{sign}: {meaning}" for sign, meaning, there in signs if there)
+    tested = f"{_CHECK}: are erased inputs in distribution? MaSF's p-value; below {LEVEL}: no"
+    lines = [legend, *([tested] if board.stamps else ()), *options_note(board.metrics)]
+    return [Text(), *(Text(part, "dim") for line in lines for part in wrapped(line, width))]
+
+
+def closing(board: Leaderboard, width: int = 80) -> list[Text]:
+    """The verdict in at most five lines, how the user's own methods compare, up to three things to beware of, a line
+    each, and in full what failed.
+    """
+    verdict: list[str] = []
+    for sentence in board.verdict.sentences if board.verdict is not None else ():
+        if len(verdict) + len(lines := wrapped(sentence, width)) <= _VERDICT:
+            verdict += lines
+    beware = [f"Beware: {caution.brief}." for caution in cautions(board)]
+    if board.skipped:
+        beware.append(f"Beware: {len(board.skipped)} methods or metrics were skipped; --verbose lists them.")
+    return [
+        *(Text(line, "" if place else "bold") for place, line in enumerate(verdict)),
+        *(Text(part) for line in pairs(board, most=1)[:_OWN] for part in wrapped(line, width)),
+        *(Text(part, "yellow") for line in [*beware[:_CAUTIONS], *failed(board)] for part in wrapped(line, width)),
+    ]
+
+
+def in_full(board: Leaderboard, width: int = 80) -> list[Text]:
+    """All that is said of a leaderboard: verdict, cautions, why what was not tested, skipped, how it was measured."""
     names = short_names(board.metrics)
     untested = {names[metric]: stamp.why for metric, stamp in board.stamps.items() if stamp.p is None and stamp.why}
-    lines += [f"not tested: {line}" for line in folded(untested)]
-    lines += options_note(board.metrics)
-    return [Text(), *(Text(visible(line), "dim") for line in lines if line)]
+    lines = [
+        *findings(board),
+        *(f"Not tested: {line}." for line in folded(untested)),
+        *(f"Skipped: {line}." for line in folded(board.skipped)),
+        methods(board),
+    ]
+    return [
+        Text(("• " if first else "  ") + part)
+        for line in lines
+        for first, part in zip([True, *[False] * len(line)], wrapped(line, width - 2), strict=False)
+    ]

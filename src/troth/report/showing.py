@@ -58,7 +58,7 @@ def side_by_side(methods: Sequence[Sequence[Attribution]]) -> Iterator[str]:
 
 def attributions_sheet(attributions: Attributions) -> Sheet:
     """A row per unit."""
-    from troth.report.board_sheet import short_names  # with it come the board and the store
+    from troth.report.wording import short_names
 
     rows = [row for attribution in attributions for row in _unit_rows(attribution)]
     names = short_names({attribution.explainer for attribution in attributions})

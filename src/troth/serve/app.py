@@ -16,11 +16,13 @@ import troth
 from troth.core import catalog
 from troth.core.errors import TrothError, unknown
 from troth.models import TextClassifier
+from troth.models._prompt_reader import PromptReader
+from troth.report import export
 from troth.serve import plain_page, replies, requests
 from troth.serve.answers import Json, LeftError, Page, answer, problem, results
 from troth.serve.guard import Guard
 from troth.serve.runs import Runs
-from troth.serve.served import Served
+from troth.serve.served import ExplainedText, Served
 from troth.serve.work_queue import Limits, WorkQueue
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -95,17 +97,24 @@ def build(
     @app.post("/api/explain", responses=_STREAM, response_model=replies.Explanations)
     async def explain(request: Request, asked: requests.Explain) -> Response:
         """One explanation per explainer (and target), with its proof: what `troth explain --json` prints."""
-        return await answer(request, queue, [served.explaining(asked, asked.model)], lambda found: found[0])
+        job = served.explaining(asked, asked.model, ExplainedText.to_json)
+        return await answer(request, queue, [job], lambda found: found[0])
 
     @app.post("/api/compare", responses=_STREAM, response_model=replies.Compared)
     async def compare(request: Request, asked: requests.Compare) -> Response:
-        """The same explanations of two models."""
+        """The explanations of one model or two, which method is most faithful, and which explainers refused."""
 
-        def shape(found: list[Any]) -> Any:
-            both = zip(asked.models, found, strict=True)
-            return {"models": [{"model": name, "explanations": explanations} for name, explanations in both]}
+        def shape(found: list[ExplainedText]) -> Any:
+            parts = [part for one in found for part in (export.made_by(one.model), *one.sections())]
+            return {"models": [one.with_verdict() for one in found], "page": export.html_page("Explanations", parts)}
 
-        return await answer(request, queue, [served.explaining(asked, name) for name in asked.models], shape)
+        jobs = [served.explaining(asked, name, lambda found: found, may_refuse=True) for name in asked.models]
+        return await answer(request, queue, jobs, shape)
+
+    @app.post("/api/cite", responses=_STREAM, response_model=replies.Cited)
+    async def cite(request: Request, asked: requests.Cite) -> Response:
+        """Which passages an answer rests on: what `troth explain --question --json` prints, and its page."""
+        return await answer(request, queue, [served.citing(asked)], lambda found: found[0])
 
     @app.post("/api/erase", response_model=replies.Erased)
     async def erase(request: Request, asked: requests.Erase) -> Response:
@@ -155,8 +164,12 @@ def _named(find: Any, name: str) -> Any:
 
 
 def _described(name: str, model: TextClassifier) -> dict[str, Any]:
-    facts = {field: getattr(model, field) for field in replies.ServedModel.model_fields}
-    return {**facts, "name": name, "threshold": model.threshold if model.outputs == "labels" else None}
+    own = {
+        "name": name,
+        "threshold": model.threshold if model.outputs == "labels" else None,
+        "cites": isinstance(model, PromptReader),
+    }
+    return own | {field: getattr(model, field) for field in replies.ServedModel.model_fields if field not in own}
 
 
 def _summaries(kind: str, names: Iterable[str]) -> list[dict[str, str]]:

@@ -34,10 +34,9 @@ def in_parts(probes: Sequence[ProbeBatch], prober: Prober, after: Callable[[int]
 def _part(probe: ProbeBatch, start: int, stop: int) -> ProbeBatch:
     """Some rows, which lie question by question."""
     ends = np.cumsum(probe.counts)
-    units = np.repeat([question.n_units for question in probe.questions], probe.counts)  # [rows]
     return replace(
         probe,
-        keep=probe.keep[units[:start].sum() : units[:stop].sum()],
+        keep=probe.keep[start:stop],
         counts=ends.clip(start, stop) - (ends - probe.counts).clip(start, stop),
         non_unit_keep=None if probe.non_unit_keep is None else probe.non_unit_keep[start:stop],
     )

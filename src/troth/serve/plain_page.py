@@ -12,7 +12,7 @@ from fastapi import FastAPI, Request
 from pydantic import ValidationError
 
 from troth.core import catalog, spec_text
-from troth.report import explanation, export
+from troth.report import export
 from troth.serve import requests
 from troth.serve.answers import LeftError, Page, results, status_of
 from troth.serve.runs import Runs
@@ -67,10 +67,11 @@ def add(app: FastAPI, queue: WorkQueue, served: Served, runs: Runs) -> None:
                 explainers=spec_text.split(_value(sent, "explainers")) or ["integrated_gradients"],
                 target=_value(sent, "target") or "predicted",
             )
-            job = served.explaining(asked, asked.model, lambda found, _: list(zip(*found, strict=True)))
-            (by_text,) = await results(request, queue, [job])
-            boxes = _erasing(by_text[0][0].units, sent, ()) if by_text else "<p>No label is above the threshold.</p>"
-            return [*explanation.sections(by_text), boxes]
+            job = served.explaining(asked, asked.model, lambda found: found, may_refuse=True)
+            (found,) = await results(request, queue, [job])
+            shown = found.by_target
+            boxes = _erasing(shown[0][0].units, sent, ()) if shown else "<p>No label is above the threshold.</p>"
+            return [*found.sections(), boxes]
 
         return await answered(request, sections)
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from troth.core.cited import CitationProof, CitedAnswer, CitedPart
 from troth.core.outputs import Outputs
 from troth.core.proof import Proof
 from troth.core.types import Attribution, Encoding, Example
@@ -113,8 +114,50 @@ TokenMatrix = _reply(
     scores=(list[list[Number]], "[tokens, units]"),
 )
 Explanations = list_of(ExplanationReply, TokenMatrix)
-OfModel = _reply("OfModel", "The explanations of one of the models compared.", model=str, explanations=Explanations)
-Compared = _reply("Compared", "The same explanations of two models.", models=list_of(OfModel))
+Refused = _reply("Refused", "An explainer that cannot explain this model or text.", explainer=str, error=str)
+OfModel = _reply(
+    "OfModel",
+    "The explanations of one model.",
+    model=str,
+    explanations=Explanations,
+    comparison=(list[str], "Which method is most faithful here, or why that cannot be told: a sentence per target."),
+    refused=list_of(Refused),
+)
+Page = (str, "All of it as a self-contained HTML page, to be saved.")
+Compared = _reply("Compared", "The same explanations of one model or two.", models=list_of(OfModel), page=Page)
+PassageReply = _reply(
+    "PassageReply", "A passage; its score is by how much the log-probability of the answer falls without it.",
+    number=int, name=str, text=str, cited=bool, score=Number,
+)  # fmt: skip
+SentenceReply = _reply("SentenceReply", "A sentence of a passage that matters.", passage=int, span=Span, text=str)
+CitationProofReply = _reply(
+    "CitationProofReply",
+    "Log-probabilities without the cited passages, and without as many others.",
+    (CitationProof, " ".join(each.name for each in fields(CitationProof) if each.name != "erased")),
+    erased=(list[int], "Numbers of the passages, from 1."),
+)
+CitedPartReply = _reply(
+    "CitedPartReply",
+    "The whole answer, or one sentence of it; passages are numbered from 1.",
+    (CitedPart, "text log_probability without_any repeated"),
+    span=Span,
+    cited=(list[int], "The passages it rests on, the most important one first."),
+    scores=(list[Number], "One per passage."),
+    sentence_scores=(list[Number], "One per sentence of the passages that matter."),
+    proof=CitationProofReply,
+)
+Cited = _reply(
+    "Cited",
+    "Which passages an answer rests on; passages are numbered from 1.",
+    (CitedAnswer, "question answer written undivided tolerance masking seed model passes"),
+    cited=(list[int], "The passages that the whole answer rests on."),
+    passages=list_of(PassageReply),
+    sentences=list_of(SentenceReply),
+    whole=CitedPartReply,
+    parts=(list_of(CitedPartReply), "One per sentence of the answer."),
+    divided=(list[int], "The passages whose sentences were asked about."),
+    page=Page,
+)
 Erased = _reply(
     "Erased",
     "What the model says of the whole text, and of what each row of `keep` leaves.",
@@ -134,6 +177,7 @@ ServedModel = _reply(
     (TextClassifier, "name labels"),
     outputs=Outputs,
     continues=(bool, "A language model whose continuation is explained."),
+    cites=(bool, "A language model that can be asked which passages an answer rests on."),
     threshold=Number,
     fingerprint=str,
 )
@@ -145,6 +189,8 @@ Most = _reply(
     units=int,
     explainers=int,
     rows=(int, "Rows of keep."),
+    passages=int,
+    tokens=(int, "Tokens that a model may write."),
 )
 About = _reply(
     "About",

@@ -17,6 +17,8 @@ TEXT = 20_000  # characters of a text
 UNITS = 1_000  # of a text
 EXPLAINERS = 8  # per request
 ROWS = 64  # erased inputs per request
+PASSAGES = 64  # per request
+TOKENS = 500  # that a model may write per request
 _NUMBER = 10_000  # the largest option of an explainer: samples, steps, width
 
 Text = Annotated[str, StringConstraints(max_length=TEXT)]
@@ -58,9 +60,23 @@ class Explain(_Explaining):
 
 
 class Compare(_Explaining):
-    """One text, two models."""
+    """One text, one model or two; an explainer that cannot explain a model does not lose the results of the others."""
 
-    models: list[Spec] = Field(min_length=2, max_length=2, description="Two of the models that are served.")
+    models: list[Spec] = Field(min_length=1, max_length=2, description="One or two of the models that are served.")
+
+
+class Cite(_Request):
+    """A question, the passages that an answer may rest on, and the answer."""
+
+    model: Spec | None = Field(None, description="A language model that is served; by default the first model.")
+    question: Text = Field(description="What was asked.", examples=["Who wrote Faust?"])
+    passages: Annotated[list[Text], Field(min_length=1, max_length=PASSAGES)] | dict[str, Text] = Field(
+        description=f"At most {PASSAGES} texts, or an object of names and texts."
+    )
+    answer: Text | None = Field(None, description="The answer; without one the model writes it.")
+    generate: int = Field(100, ge=1, le=TOKENS, description="How many tokens the model may write.")
+    masking: Spec | None = Field(None, description="How a passage is erased; by default delete.")
+    seed: int = Field(0, ge=0, le=1 << 31, description="Seed of every random draw.")
 
 
 class Erase(_OfText):
@@ -89,10 +105,10 @@ def explainers(specs: Sequence[str]) -> dict[str, Explainer]:
     return catalog.by_spec("explainers", specs)
 
 
-def masking(spec: str | None) -> str:
+def masking(spec: str | None, otherwise: str = "mask_token") -> str:
     """The text of a masking, checked; that of the default for none."""
     if spec is None:
-        return "mask_token"
+        return otherwise
     _check("maskings", spec)
     return catalog.spec(catalog.build("maskings", spec))
 

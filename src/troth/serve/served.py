@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,19 +18,48 @@ from troth.engine.probes import PREDICTED, Probe
 from troth.engine.routines import Routine
 from troth.maskings import Masking
 from troth.models import TextClassifier
-from troth.models.targets import EACH, Target, require_class
+from troth.models.targets import EACH, require_class
+from troth.report import cited_answer, explanation, export, matrix
 from troth.serve import requests
 from troth.serve.work_queue import BatchKey, Job
+from troth.verbs.cite import cite
+from troth.verbs.comparison import sentence
 from troth.verbs.explain import aimed, explanations, targets_of
 from troth.verbs.methods import usual_explainer
 from troth.verbs.proof import CHOICES, RATIO, masking_of_proof, proofs_of
 
 
-def as_json(by_method: Sequence[Sequence[Attribution]], target: Target) -> list[dict[str, Any]]:
-    """What `troth explain --json` prints of the same text."""
-    if target == EACH:
-        return [matrix.to_dict() for several in by_method for matrix in matrices(several)]
-    return [attribution.to_dict() for row in zip(*by_method, strict=True) for attribution in row]
+@dataclass(frozen=True)
+class ExplainedText:
+    """Every method's explanations of one text."""
+
+    model: str
+    by_method: Sequence[Sequence[Attribution]]
+    is_each: bool  # of every token of a continuation
+    refused: Mapping[str, str]  # why an explainer cannot explain this
+
+    @property
+    def by_target(self) -> list[Sequence[Attribution]]:
+        """For each target, the explanation of every method."""
+        return list(zip(*self.by_method, strict=True))
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """What `troth explain --json` prints of the same text."""
+        if self.is_each:
+            return [matrix.to_dict() for several in self.by_method for matrix in matrices(several)]
+        return [attribution.to_dict() for row in self.by_target for attribution in row]
+
+    def with_verdict(self) -> dict[str, Any]:
+        """The same with what a comparison of the methods says, and the explainers that refused."""
+        comparison = [] if self.is_each else list(filter(None, map(sentence, self.by_target)))
+        refused = [{"explainer": name, "error": why} for name, why in self.refused.items()]
+        return {"model": self.model, "explanations": self.to_json(), "comparison": comparison, "refused": refused}
+
+    def sections(self) -> list[str]:
+        """Of a page: what `troth explain --html` writes, without its head."""
+        refusals = (f'<p role="alert">{html.escape(f"{name}: {why}")}</p>' for name, why in self.refused.items())
+        each = zip(*map(matrices, self.by_method), strict=True)
+        return [*refusals, *(matrix.sections(list(each)) if self.is_each else explanation.sections(self.by_target))]
 
 
 class Served:
@@ -42,9 +72,14 @@ class Served:
         self,
         asked: requests.Explain | requests.Compare,
         name: str | None,
-        shape: Callable[[list[list[Attribution]], Any], Any] = as_json,
+        shape: Callable[[ExplainedText], Any],
+        *,
+        may_refuse: bool = False,
     ) -> Job:
-        """A job that explains as `troth explain` does; `shape` makes its result of each method's explanations."""
+        """A job that explains as `troth explain` does; `shape` makes its result of the explanations.
+
+        With `may_refuse`, an explainer that cannot explain this model or text does not end the job, unless none can.
+        """
         model, key, example = self._checked(asked, name)
         methods = requests.explainers(asked.explainers or [usual_explainer(model)])
 
@@ -56,6 +91,8 @@ class Served:
             pairs = aimed(model, [(encoding, targets)])
             by_method: list[list[Attribution]] = []
             for done, (name, method) in enumerate(methods.items()):
+                if name in job.refused:
+                    continue
                 job.begins(name, done, len(methods))
                 prober = Prober(model, key.masking)
                 prepared = method.prepare(prober, [encoding])
@@ -63,11 +100,31 @@ class Served:
                     model, prepared, pairs, against=asked.against, seed=asked.seed, masking=prober.masking
                 )
                 by_method.append((yield from asks) if pairs else [])
-            if asked.proof and asked.target != EACH and encoding.n_units and targets:
+            job.compares()
+            is_each = asked.target == EACH
+            if asked.proof and not is_each and encoding.n_units and targets:
                 by_method = yield from _proved(model, by_method, asked.masking)
-            return shape(by_method, asked.target)
+            return shape(ExplainedText(key.model, by_method, is_each, job.refused))
 
-        return Job(key, begin)
+        return Job(key, begin, may_refuse=may_refuse)
+
+    def citing(self, asked: requests.Cite) -> Job:
+        """A job that says which passages an answer rests on, as `troth.cite` does."""
+        model, name = self._named(asked.model)
+        masking = requests.masking(asked.masking, otherwise="delete")
+
+        def begin(job: Job) -> Routine[dict[str, Any]]:
+            yield from ()  # nothing is asked of the model as it is served: `cite` puts the passages into its prompt
+            job.begins("passages", 0, 1)
+            answer = asked.answer or None
+            found = cite(
+                model, asked.question, asked.passages, answer, masking=masking, seed=asked.seed,
+                generate=asked.generate,
+            )  # fmt: skip
+            sections = [export.made_by(name), cited_answer.html(found)]
+            return {**found.to_dict(), "page": export.html_page("What the answer rests on", sections)}
+
+        return Job(BatchKey(name, masking), begin)
 
     def erasing(self, asked: requests.Erase) -> Job:
         """A job that asks about the whole text, and about what each row of `keep` leaves of it."""
@@ -101,13 +158,18 @@ class Served:
         self, asked: requests.Explain | requests.Compare | requests.Erase, name: str | None
     ) -> tuple[TextClassifier, BatchKey, Example]:
         """The model, the key and the text of a request."""
-        chosen = next(iter(self.models)) if name is None else name
-        if chosen not in self.models:
-            raise unknown("served model", chosen[:200], self.models)
+        model, chosen = self._named(name)
         key = BatchKey(chosen, requests.masking(asked.masking))
         if not asked.text.strip():
             raise TrothError("the text is empty: there is nothing to explain")
-        return self.models[chosen], key, Example("0", asked.text, asked.text_pair)
+        return model, key, Example("0", asked.text, asked.text_pair)
+
+    def _named(self, name: str | None) -> tuple[TextClassifier, str]:
+        """The model of this name, by default the first, and its name."""
+        chosen = next(iter(self.models)) if name is None else name
+        if chosen not in self.models:
+            raise unknown("served model", chosen[:200], self.models)
+        return self.models[chosen], chosen
 
 
 def _encoded(model: TextClassifier, example: Example, asked: Any) -> Encoding:

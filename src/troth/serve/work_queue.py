@@ -60,10 +60,12 @@ class WithdrawnError(Exception):
 class Job:
     """A piece of work, and the events that whoever waits for it reads."""
 
-    def __init__(self, key: BatchKey, begin: Callable[[Job], Routine[Any]]) -> None:
+    def __init__(self, key: BatchKey, begin: Callable[[Job], Routine[Any]], *, may_refuse: bool = False) -> None:
         self.key, self.begin = key, begin
         self.events: asyncio.Queue[Event] = asyncio.Queue()
+        self.refused: dict[str, str] = {}  # why each explainer that cannot explain this refused
         self.is_done = False
+        self._may_refuse = may_refuse
         self.deadline = float("inf")
         self._withdrawn = False
         self._loop = asyncio.get_running_loop()
@@ -85,6 +87,18 @@ class Job:
         """The next explainer's turn."""
         self._step = {"explainer": explainer, "done": done, "of": of}
         self._tell_progress()
+
+    def compares(self) -> None:
+        """Every explainer has had its turn; an error from here on is not theirs."""
+        self._may_refuse = False
+
+    def refuses(self, error: Exception) -> bool:
+        """Whether only the explainer under way cannot do what was asked, so that the job begins again without it."""
+        is_refusal = isinstance(error, TrothError) and not isinstance(error, UserCodeError | TooSlowError)
+        if not (self._may_refuse and self._step and is_refusal):
+            return False
+        self.refused[self._step["explainer"]] = str(error)
+        return bool(len(self.refused) < self._step["of"])
 
     def answered(self, rows: int) -> None:
         """The model has answered so many more rows; raises where the job should not go on."""
@@ -209,11 +223,11 @@ class WorkQueue:
         except Exception as error:
             left = [job for job in arriving.taken if not job.is_done]
             for job in left:
-                if len(left) == 1:
+                if len(left) > 1 or job.refuses(error):
+                    self._share(_Arriving(None, [job]))
+                else:
                     _print_fault(error)
                     job.fail(error)
-                else:
-                    self._share(_Arriving(None, [job]))
 
 
 class _Arriving(Iterator[Job]):
@@ -247,8 +261,11 @@ def _watched(prober: Prober, job: Job) -> Routine[None]:
     except WithdrawnError:
         job.is_done = True
     except Exception as error:
-        _print_fault(error)
-        job.fail(error)
+        if not job.refuses(error):
+            _print_fault(error)
+            job.fail(error)
+    if not job.is_done:
+        yield from _watched(prober, job)
 
 
 def _print_fault(error: Exception) -> None:

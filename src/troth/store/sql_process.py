@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from troth.core.errors import TrothError
+from troth.core.extras import importing
 from troth.core.reading import size
 
 _STATM = Path("/proc/self/statm")
@@ -51,7 +52,8 @@ class Sources:
 
 def select(sources: Sources, sql: str, limits: QueryLimits, rows: int = 0) -> pa.Table:
     """Returns the answer, or its first `rows` rows. Ctrl-C ends the process and is raised as usual."""
-    import duckdb  # noqa: F401  (before the fork, which then shares it)
+    with importing("sql", "a query"):
+        import duckdb  # noqa: F401  (before the fork, which then shares it)
 
     with _process(sources, sql, limits, rows) as (answers, process):
         deadline, schema, batches, taken = time.monotonic() + limits.seconds, None, list[pa.RecordBatch](), 0

@@ -1,4 +1,4 @@
-"""A paper's experiment, in parts, each a table or figure of ours next to the published one."""
+"""The papers' experiments, in parts; each part is a table or figure of ours next to the published one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from troth.core import catalog, locks
+from troth.core import catalog, extras, locks
 from troth.core.display import Shown, counted, table
 from troth.core.errors import TrothError, unknown
 from troth.core.sheet import Exportable, Sheet, plain_sheet, without_nan
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Section(Shown, Exportable):
-    """One result of a study: a table, its notes, its numbers for machines, and perhaps a figure."""
+    """One result of a study: a table, its notes, its numbers for programs, and optionally a figure."""
 
     part: str
     title: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]  # numbers or text; None or NaN shows as –
+    rows: Sequence[Sequence[Any]]  # numbers or text; None and NaN are shown as –
     words: str = ""  # notes below the table
     facts: Mapping[str, Any] = field(default_factory=dict)  # plain values for --json
     draw: Callable[[Figure], None] | None = None
@@ -51,29 +51,29 @@ class Section(Shown, Exportable):
         yield f"<p>{markup.escape(self.words)}</p>" if self.words else ""
 
     def sheet(self) -> Sheet:
-        """Its table, and its figure where it has one."""
+        """The section's table, with its figure if it has one."""
         return plain_sheet(self.title, self.columns, self.rows, [self.words] if self.words else [], self.draw)
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Where and on what a study is run."""
+    """The settings with which a study is run: data, model, seeds and hardware."""
 
     out: Path
-    data: tuple[str, ...] = ()  # the study's own where empty
+    data: tuple[str, ...] = ()  # the study's own if empty
     base: str | None = None  # the model that is trained or explained
     seeds: tuple[int, ...] = (0,)
     limit: int | None = None  # examples of each split
     workers: int | None = 1
     progress: Callable[[Progress], None] | None = None
     context: Context = field(default_factory=Context)
-    model_options: Mapping[str, Any] | None = None  # of load_model: a prompt and its class words
-    command: str = ""  # noted in run.json
-    retry: bool = False  # cells that failed are tried again, once
+    model_options: Mapping[str, Any] | None = None  # of load_model, such as a prompt and its class words
+    command: str = ""  # recorded in run.json
+    retry: bool = False  # tries failed cells again, once
     retried: set[str] = field(default_factory=set)
 
     def carry_out(self, plan: Plan) -> tuple[Store, Outcome]:
-        """Runs a plan in the study's own store; what is stored is not computed again."""
+        """Carries out a plan in the study's own store; stored cells are not computed again."""
         store = Store(self.out)
         if self.retry:
             store.forget_failures(plan.cells.keys() - self.retried)
@@ -90,11 +90,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class Study(Shown, ABC):
-    """An instance is its configuration: options are fields, so "roar(step=0.2)" is a study, too."""
+    """An instance is the study's configuration: options are fields, so "roar(step=0.2)" is a study, too."""
 
-    parts: ClassVar[Mapping[str, str]]  # name and one line, in the order they are run
-    trains: ClassVar[bool] = True  # the base is a model that is trained; else one that is only asked
-    takes_prompt: ClassVar[bool] = False  # explains a causal language model that is asked for class words, too
+    parts: ClassVar[Mapping[str, str]]  # name and one line for each, in the order in which they are run
+    trains: ClassVar[bool] = True  # the base is a model that is trained; otherwise it is only explained
+    takes_prompt: ClassVar[bool] = False  # also explains a causal language model with class words
 
     def _parts(self) -> Iterator[str]:
         name = catalog.name_of(self)
@@ -105,12 +105,12 @@ class Study(Shown, ABC):
         """Carries out a part and yields its results."""
 
     def plan(self, part: str, setting: Setting) -> Plan | None:
-        """What a part would store, for a dry run; None where it is computed on the spot, without a store."""
+        """The cells of a part, for a dry run; None if the part is computed directly, without a store."""
         return None
 
 
 def chosen_parts(study: Study, only: Sequence[str]) -> list[str]:
-    """The parts to run; an unknown one is an error that names those of the study."""
+    """The parts to run; the error for an unknown part lists those of the study."""
     for part in only:
         if part not in study.parts:
             raise unknown("part", part, study.parts)
@@ -118,16 +118,18 @@ def chosen_parts(study: Study, only: Sequence[str]) -> list[str]:
 
 
 def carry_out(study: Study, setting: Setting, only: Sequence[str] = ()) -> Iterator[Section]:
-    """The results of a study as they come; each is in the folder (study.json, study.md, figures) before it is yielded.
+    """Yields the results of a study; each is written to the folder (study.json, study.md, figures) before it is
+    yielded.
 
-    Other sections of the folder stay.
+    Other sections of the folder are kept.
     """
     from troth.studies import _writing
     from troth.training import bases
     from troth.training.output import require_writable
 
     parts = chosen_parts(study, only)
-    Store(require_writable(setting.out))  # somebody else's folder is refused before any work
+    extras.require("figures", "a study", "matplotlib")  # before any work is done
+    Store(require_writable(setting.out))  # refuses a folder that is not ours before any work is done
     locks.require_free(setting.out)
     _writing.require_own(setting.out, study)
     for name in setting.data:
@@ -142,14 +144,14 @@ def carry_out(study: Study, setting: Setting, only: Sequence[str] = ()) -> Itera
 
 
 def stored_sections(folder: Path) -> list[Section]:
-    """The results that a study's folder holds, without their figures; none where it is not a study's."""
+    """The results in a study's folder, without their figures; none if it is not a study's folder."""
     from troth.studies import _writing
 
     return [section for section, _ in _writing.stored_sections(folder)]
 
 
 def stored_exhibits(folder: Path) -> list[Exhibit]:
-    """The same as tables with their figures as they were drawn."""
+    """The same results as tables, with the figures that were drawn."""
     from troth.studies import _writing
 
     stored = _writing.stored_sections(folder)
@@ -157,7 +159,7 @@ def stored_exhibits(folder: Path) -> list[Exhibit]:
 
 
 def as_json(sections: Iterable[Any]) -> dict[str, Any]:
-    """The facts of each part by its name; of one part alone, its facts."""
+    """The facts of each part by its name; for a single part, only its facts."""
     facts: dict[str, dict[str, Any]] = {}
     for section in sections:
         facts.setdefault(section.part, {}).update(section.facts)

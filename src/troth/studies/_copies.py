@@ -1,8 +1,8 @@
 """Copies of one model, trained side by side on data from which tokens are erased (ROAR).
 
-A training is named by what it is (base, settings, data, seed, what was erased by whom), not by the cell that did it: a
-cell may do many side by side, and a training that any cell of the run has done is never done again. `files/NAME` has
-its result and perhaps its model. All folders of a cell appear at once and are then moved to their places, so that a
+A training is identified by its base, settings, data, seed and what was erased by which method, not by the cell that did
+it: one cell may do many trainings, and a training that any cell of the run has done is never repeated. `files/NAME` has
+its result and, if needed, its model. All folders of a cell appear at once and are then moved to their places, so that a
 cell that was killed did either nothing or everything.
 """
 
@@ -41,7 +41,8 @@ from troth.training.settings import Settings
 
 Counted = Literal["share", "tokens"]
 ALL = 10_000  # basis points
-_SHARED = ("base", "settings", "labels", "max_length", "masking", "fingerprints", "absolute")  # of every training
+# Fields that identify every training.
+_SHARED = ("base", "settings", "labels", "max_length", "masking", "fingerprints", "absolute")
 _RESULTS = pa.schema(
     {
         "training": pa.string(),  # the folder in files/
@@ -49,7 +50,7 @@ _RESULTS = pa.schema(
         "by": pa.string(),
         "trail": pa.list_(pa.int32()),
         "counted": pa.string(),
-        "predicted": pa.list_(pa.int32()),  # of every test example
+        "predicted": pa.list_(pa.int32()),  # the class predicted for every test example
         "validation": pa.float64(),
         "best_epoch": pa.int32(),
         "seconds": pa.float64(),
@@ -60,15 +61,17 @@ _NAME = "result.json"
 
 @dataclass(frozen=True)
 class Training:
-    """One training: the seed, and what was erased: `trail` has the total amounts, explained again before each."""
+    """One training: the seed and what was erased. `trail` has the total amounts, before each of which tokens were
+    explained again.
+    """
 
     seed: int
-    by: str = ""  # the explainer with every option; none chooses at 0 and 100 %
+    by: str = ""  # the explainer with every option; empty at 0 and 100 %, where nothing is chosen
     trail: tuple[int, ...] = ()
     counted: Counted = "share"
 
     def name(self, common: Mapping[str, Any]) -> str:
-        """Of its folder in the run: the same whatever else is trained in its cell."""
+        """The name of its folder in the run, which does not depend on the other trainings of its cell."""
         return Cell("model", {**common, **self.specs()}).name
 
     def specs(self) -> dict[str, Any]:
@@ -77,7 +80,7 @@ class Training:
 
 @dataclass(frozen=True)
 class ResultFile:
-    """files/NAME/result.json: what was trained, and the result."""
+    """files/NAME/result.json: the identity of a training and its result."""
 
     seed: int
     by: str
@@ -91,14 +94,14 @@ class ResultFile:
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """The examples of all splits as the models read them."""
+    """The examples of all splits, as the models read them."""
 
     encodings: list[Encoding]
-    sizes: NDArray[np.int64]  # tokens that may be erased
+    sizes: NDArray[np.int64]  # the number of tokens that may be erased
     corpora: tuple[Corpus, Corpus, Corpus]
 
     def erased(self, left: NDArray[np.bool_]) -> tuple[Corpus, ...]:
-        """Train, validation and test with only this much left."""
+        """Train, validation and test with only the given tokens kept."""
         keeps = torch.split(torch.from_numpy(left.astype(np.float32)), self.sizes.tolist())
         ends = list(itertools.accumulate(map(len, self.corpora)))
         pairs = zip(self.corpora, [0, *ends], ends, strict=False)
@@ -129,14 +132,14 @@ def erase(
 
 
 def importance(table: pa.Table) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
-    """(left, scores) of all tokens of an importance cell, one text after the other."""
+    """(left, scores) of all tokens of an importance cell, concatenated over texts."""
     left, scores = (table.column(name).combine_chunks().flatten() for name in ("left", "scores"))
     return left.to_numpy(zero_copy_only=False), scores.to_numpy(zero_copy_only=False)
 
 
 @quiet()
 def train_copies(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
-    """Trains what no cell has trained yet; one row per training, with its predictions on the test examples."""
+    """Trains what no cell has trained yet; returns one row per training, with its predictions on the test examples."""
     specs, settings = cell.specs, settings_of(cell)
     copies = [
         (Training(each["seed"], each["by"], tuple(each["trail"]), each["counted"]), each) for each in specs["copies"]
@@ -169,7 +172,7 @@ def train_copies(cell: Cell, parents: Sequence[pa.Table], context: Context) -> C
 
 
 def _shared(cell: Cell) -> dict[str, Any]:
-    """What names every training of a benchmark, from any of its cells."""
+    """The fields that identify every training of a benchmark, from any of its cells."""
     return {name: cell.specs[name] for name in _SHARED}
 
 
@@ -178,7 +181,7 @@ def settings_of(cell: Cell) -> Settings:
 
 
 def read_examples(cell: Cell, tables: Sequence[pa.Table], context: Context, training: pa.Table | None = None) -> Splits:
-    """The splits as the base's tokenizer reads them, kept between cells; `training` where they are only some of it."""
+    """The splits as the base's tokenizer reads them, kept between cells; `training` if only part of them is used."""
 
     def read() -> Splits:
         model = untrained(cell, tables[0] if training is None else training, context, 0)
@@ -196,7 +199,7 @@ def read_examples(cell: Cell, tables: Sequence[pa.Table], context: Context, trai
 
 
 def untrained(cell: Cell, training: pa.Table, context: Context, seed: int) -> Encoder:
-    """A model as it is before training; it is built once per seed, then copied."""
+    """A model before training; it is built once per seed and then copied."""
 
     def build() -> Encoder:
         base = bases.build(cell.specs["base"])
@@ -214,7 +217,7 @@ def fit_all(
     settings: Settings,
     checkpoints: Path | None = None,
 ) -> list[TrainingResult]:
-    """Side by side where there are several; a single training resumes from its checkpoints."""
+    """Trains several models side by side; a single training resumes from its checkpoints."""
     if len(models) == 1:
         alone = replace(settings, seed=seeds[0])
         return [fit(models[0], "plain", data[0][0], data[0][1], alone, folder=checkpoints)]
@@ -237,7 +240,7 @@ def _data(
 
 @torch.no_grad()
 def _predict(model: Encoder, corpus: Corpus, rows: int) -> Tensor:
-    """[examples] the class of each."""
+    """[examples] the predicted classes."""
     corpus = copy.copy(corpus).to(model.device)
     predicted = torch.zeros(len(corpus), dtype=torch.int64)
     keys = torch.zeros(len(corpus), dtype=torch.int64)
@@ -247,7 +250,7 @@ def _predict(model: Encoder, corpus: Corpus, rows: int) -> Tensor:
 
 
 def _is_done(context: Context, name: str, training: Training, tested: int, classes: int, with_model: bool) -> bool:
-    """Whether a training is done, with its model where that is needed; a damaged one is named and set aside."""
+    """Whether a training is finished, with its model if that is needed; a damaged one is reported and set aside."""
     folder = context.folder_path(name)
     try:
         stored = _result(context, name)
@@ -265,7 +268,7 @@ def _is_done(context: Context, name: str, training: Training, tested: int, class
 
 
 def _result(context: Context, name: str) -> dict[str, Any]:
-    """A training's result; an error where its file is not what was written."""
+    """The result of a training; raises an error if its file differs from what was written."""
     return records.read(context.folder_path(name) / _NAME, ResultFile)
 
 
@@ -278,7 +281,7 @@ def _write(
     settings: Settings,
     with_model: bool,
 ) -> None:
-    """A training's folder: its result, and its model where that is needed."""
+    """Writes a training's folder: its result, and its model if that is needed."""
     folder.mkdir()
     predicted = _predict(model, test, 16 * settings.batch_size).tolist()
     if with_model:
@@ -291,13 +294,13 @@ def _write(
 
 
 def _distribute(context: Context, cell: Cell) -> None:
-    """Moves every training of a finished cell to its own place; after a kill, those that are not there yet."""
+    """Moves every training of a finished cell to its own place; after a kill, those that are still missing."""
     whole = context.folder_path(cell.name)
     if not whole.is_dir():
         return
     for part in sorted(whole.iterdir()):
         place = context.folder_path(part.name)
-        if place.exists():  # without its model, which nothing needed then
+        if place.exists():  # written without its model, which was not needed then
             shutil.rmtree(place)
         part.rename(place)
     whole.rmdir()

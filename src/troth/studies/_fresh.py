@@ -1,4 +1,4 @@
-"""FRESH on a user's own data: support models, rationales and classifiers, next to each other."""
+"""FRESH on the user's own data: compares support models, rationales and classifiers."""
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -22,16 +22,16 @@ from troth.verbs.fresh import require
 
 @dataclass(frozen=True)
 class FreshComparison:
-    """Macro-F1 on the test set, one value per seed, of the whole text and of every kind of rationale."""
+    """Macro-F1 on the test set, one value per seed, for whole texts and for each kind of rationale."""
 
     folder: Path
     data: str
     macro_f1: Mapping[str, Sequence[float]]
-    p: Mapping[str, float]  # t-test over seeds against the first kind of rationale
+    p: Mapping[str, float]  # p-values of a t-test over seeds against the first kind of rationale
     troubles: str
 
     def rows(self) -> list[tuple[str, float, float, float]]:
-        """Name, mean, deviation, p."""
+        """Name, mean, standard deviation and p-value."""
         return [(name, *mean_and_deviation(f1), self.p.get(name, float("nan"))) for name, f1 in self.macro_f1.items()]
 
 
@@ -53,17 +53,17 @@ def compare(
     command: str = "",
     **settings: Any,
 ) -> FreshComparison:
-    """Classifiers of rationales next to one of the whole text; rationales are exported to `out`/rationales.
+    """Compares classifiers of rationales with one of whole texts; rationales are exported to `out`/rationales.
 
-    `support` is a model of the user's; without it plain and salience-guided ones are trained (text_rank, uniform).
+    `support` is a model of the user's; without it, plain and salience-guided models are trained (text_rank, uniform).
     """
     require(ratio, thresholder)
     setting = Setting(require_writable(Path(out)), workers=workers, progress=progress, command=command)
-    Store(setting.out)  # somebody else's folder is refused before any work
+    Store(setting.out)  # refuses a folder that is not ours before any work is done
     with locks.held(setting.out):
         plan, splits = Plan(), load(data, like=like, limit=limit)
         experiment = SalossExperiment(splits, base, plan, seeds, settings, like, weight)
-        # A base that cannot be trained is refused now, not by every cell.
+        # A base that cannot be trained is refused now instead of in every cell.
         bases.build(base).build(splits.splits["train"].examples, splits.labels, 0, None)
         full = [experiment.model("plain", seed) for seed in seeds]
         chosen: dict[str, tuple[Any, str]] = {source: (source, explainer) for source in GUIDED}

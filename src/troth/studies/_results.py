@@ -1,4 +1,4 @@
-"""What a store holds of a study's cells, and how tables and figures put numbers together and show them."""
+"""Reads the cells of a study from the store, and combines and formats numbers for tables and figures."""
 
 from __future__ import annotations
 
@@ -28,36 +28,36 @@ Range = tuple[float, float, float]  # value, low, high
 
 
 class Results:
-    """What a store holds of a plan's cells; a cell that failed has no rows, which is not an error."""
+    """The stored cells of a plan; a failed cell has no rows, which is not an error."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
 
     def table(self, cell: Cell) -> pa.Table | None:
-        """A cell's rows."""
+        """The rows of a cell."""
         return self.store.table(cell.name) if self.store.has(cell.name) else None
 
     def rows(self, cell: Cell) -> list[dict[str, Any]]:
-        """The same as dictionaries."""
+        """The rows of a cell as dictionaries."""
         table = self.table(cell)
         return [] if table is None else table.to_pylist()
 
     def scores(self, cell: Cell) -> list[Score]:
-        """A metric's, one per example."""
+        """The scores of a metric cell, one per example."""
         table = self.table(cell)
         return [] if table is None else table_to_scores(table)
 
     def values(self, cell: Cell) -> Floats:
-        """A metric's values; NaN where one is undefined."""
+        """The values of a metric cell; NaN where undefined."""
         return np.array([score.value for score in self.scores(cell)], np.float64)
 
     def predicted(self, cell: Cell, split: str = "test") -> tuple[Any, Any]:
-        """Labels and predictions of a trained model."""
+        """The labels and predictions of a trained model."""
         rows = [row for row in self.rows(cell) if row["split"] == split]
         return np.array([row["label"] for row in rows]), np.array([row["predicted"] for row in rows])
 
     def quality(self, cell: Cell, metric: Any = "macro_f1", split: str = "test") -> float:
-        """How well a trained model does."""
+        """The performance of a trained model."""
         rows = [row for row in self.rows(cell) if row["split"] == split]
         if not rows:
             return float("nan")
@@ -65,7 +65,9 @@ class Results:
         return quality(metric, logits, torch.tensor([row["label"] for row in rows]))
 
     def troubles(self, plan: Plan) -> str:
-        """What failed and why, each error once; where no model could be trained, that is for the user to fix."""
+        """The cells that failed and why, each error once; if no model could be trained, an error for the user to
+        fix.
+        """
         failures = [self.store.failure(name) for name in plan.cells if not self.store.has(name)]
         errors: dict[tuple[str, str], dict[str, None]] = {}  # (kind, why) -> methods
         for failure in failures:
@@ -83,13 +85,13 @@ class Results:
 
 
 def estimate(by_seed: ArrayLike) -> Range:
-    """Mean and 95 % interval (Student's t) over seeds; undefined ones do not count, and one seed has no interval."""
+    """The mean and 95 % interval (Student's t) over seeds, without undefined values; a single seed has no interval."""
     values = np.asarray(by_seed, np.float64)
     return statistics.crossed_mean(values[~np.isnan(values), None])[:3]
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
-    """Over seeds; the deviation of one seed is undefined."""
+    """The mean and standard deviation over seeds; that of one seed is undefined."""
     by_seed = np.array(values, np.float64)
     return float(by_seed.mean()), float(by_seed.std(ddof=1)) if len(by_seed) > 1 else float("nan")
 
@@ -107,18 +109,18 @@ def with_interval(estimate: Sequence[float], decimals: int = 3) -> str:
 
 
 def percent(estimate: Sequence[float]) -> str:
-    """The same in percent, with one decimal."""
+    """A value and its interval in percent, with one decimal."""
     return with_interval([100 * number for number in estimate], 1)
 
 
 def learning_rates(settings: Mapping[str, Any]) -> list[str | None]:
-    """Those of the model and of its head, for a table; None where there is none."""
+    """The learning rates of the model and of its head, for a table; None if there is none."""
     names = ("learning_rate", "head_learning_rate")
     return [f"{settings[name]:g}" if settings.get(name) else None for name in names]
 
 
 class Line(NamedTuple):
-    """A curve, with its interval at each place where there is one."""
+    """A curve, with an interval at each point that has one."""
 
     places: Sequence[float]
     values: Sequence[float]
@@ -127,7 +129,7 @@ class Line(NamedTuple):
 
 
 def over_seeds(places: Sequence[float], by_seed: ArrayLike) -> Line:
-    """Means and their intervals. [seeds, places]"""
+    """Means over seeds with their intervals. [seeds, points]"""
     return Line(places, *zip(*map(estimate, np.transpose(by_seed)), strict=True))
 
 
@@ -135,7 +137,9 @@ def draw_lines(
     figure: Figure, panels: Mapping[str, Mapping[str, Line]], across: str, up: str, *, columns: int = 0,
     levels: Mapping[str, float] | None = None,
 ) -> None:  # fmt: skip
-    """A panel per title, so many in a row (0: all); a name looks alike everywhere, `levels` are dashed throughout."""
+    """Draws a panel per title, `columns` in a row (0: all); a name has the same style in all panels, `levels` are
+    dashed lines.
+    """
     if not panels:
         return
     names = dict.fromkeys(name for lines in panels.values() for name in lines)

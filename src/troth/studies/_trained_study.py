@@ -1,7 +1,7 @@
-"""Studies that train models and ask what they have learned: their data, the plan of their cells, and their frame.
+"""The frame of studies that train models: their data, the plan of their cells, and the order of their parts.
 
-A study names an experiment per data set, the cells of each part, and its tables. Every training, explanation and score
-is a stored cell, so a study resumes where it stopped.
+A study defines an experiment per data set, the cells of each part, and its tables. Every training, explanation and
+score is a stored cell, so a study resumes where it stopped.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ from troth.training.examples import Source, entry_of, load_three_splits
 
 @dataclass(frozen=True, eq=False)
 class StudyData:
-    """A data set in three splits, whose labels are class numbers."""
+    """A data set in three splits, whose labels are class indices."""
 
     name: str
     labels: tuple[str, ...]
@@ -40,13 +40,13 @@ class StudyData:
 
     @property
     def sizes(self) -> list[float]:
-        """How many examples each split has, and the mean number of words of the first 2,000 texts to train on."""
+        """The number of examples per split, and the mean number of words of the first 2,000 training texts."""
         lengths = [len(word_spans(example.text)) for example in self.splits["train"][:2000]]
         return [*(len(self.splits[split]) for split in SPLITS), float(np.mean(lengths))]
 
     @cached_property
     def cells(self) -> dict[str, tuple[Cell, pa.Table]]:
-        """The cell of each split, and its rows."""
+        """The cell of each split with its rows."""
         return {
             split: (DataSpec(data=data.name, split=split, examples=len(data), data_fingerprint=data.fingerprint,
                              labels=data.labels).cell(), examples_to_table(data))
@@ -55,9 +55,9 @@ class StudyData:
 
 
 def load(source: Source, *, like: str | None = None, limit: int | None = None, examples: int = 0) -> StudyData:
-    """Train, validation and test, as a paper has them, or else as they are; what is missing is held out of train.
+    """Train, validation and test as in a paper, or else as published; missing splits are held out of train.
 
-    `examples`: how many to test on, 0 = all.
+    `examples` is the number of test examples, 0 = all.
     """
     source = presets.source_like(like, source)
     labeled = load_three_splits(source, hold_out=presets.held_out(like, source), limit=limit)
@@ -73,16 +73,16 @@ def load(source: Source, *, like: str | None = None, limit: int | None = None, e
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """One data set of a study: plans the models trained on it, one per seed, and what is asked of them."""
+    """One data set of a study: plans the models trained on it, one per seed, and what is computed with them."""
 
-    names_in_paper: ClassVar[Mapping[str, str]] = {}  # of data sets, as the paper's tables print them
+    names_in_paper: ClassVar[Mapping[str, str]] = {}  # names of data sets as the paper's tables print them
 
     data: StudyData
     base: str
     plan: Plan
     seeds: Sequence[int]
-    changed: Mapping[str, Any]  # settings that are not the default; 0 and "" change nothing
-    paper: str | None  # whose settings are the default; None: the base's own
+    changed: Mapping[str, Any]  # settings that differ from the default; 0 and "" change nothing
+    paper: str | None  # the paper whose settings are the default; None: the base's own
 
     @property
     def name(self) -> str:
@@ -90,11 +90,11 @@ class Experiment:
 
     @property
     def printed(self) -> str:
-        """The data set's name in the paper; "" where it has none."""
+        """The data set's name in the paper; "" if it has none."""
         return self.names_in_paper.get(self.name, "")
 
     def published(self, table: str, column: str = "value", /, **wanted: str) -> float | None:
-        """A number that the paper printed for this data set; None where it has none."""
+        """A number that the paper printed for this data set; None if it has none."""
         return published.number(table, column, dataset=self.printed, **wanted)
 
     def data_cell(self, split: str) -> Cell:
@@ -102,7 +102,9 @@ class Experiment:
         return self.plan.add(*self.data.cells[split])
 
     def settled(self, recipe: recipes.RecipeLike) -> tuple[str, dict[str, Any]]:
-        """A recipe with its λ; the base's settings, then the paper's, then the changed ones."""
+        """A recipe with its λ, and the settings: the base's, overridden by the paper's, overridden by the changed
+        ones.
+        """
         start = bases.build(self.base)
         method = presets.recipe_like(self.paper, recipes.build(recipe), self.name)
         user = {name: value for name, value in self.changed.items() if value}
@@ -110,13 +112,13 @@ class Experiment:
         pair = self.data.splits["train"][0].text_pair is not None
         settings = presets.resolve(user, self.paper, method, start, self.name, pair=pair, without=without)
         fields = {field.name for field in dataclasses.fields(every_setting.Settings)}
-        # A wrong value is refused before any work.
+        # Refuses a wrong value before any work is done.
         every_setting.settings(**{name: value for name, value in settings.items() if name in fields})
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
         return recipes.spec(method, full=True), plain
 
     def train(self, recipe: recipes.RecipeLike, seed: int) -> Cell:
-        """A model folder, and the model's predictions on validation and test."""
+        """The cell of a training: a model folder, and the model's predictions on validation and test."""
         method, settings = self.settled(recipe)
         spec = TrainingSpec(
             data=self.name, labels=self.data.labels, recipe=method, base=self.base, settings=settings, seed=seed
@@ -126,7 +128,7 @@ class Experiment:
     def train_on_rationales(
         self, support: Cell | ModelSpec, explainer: str, ratio: float, thresholder: str, seed: int
     ) -> Cell:
-        """A classifier of rationales alone, and its predictions on those of validation and test.
+        """The cell of a classifier of rationales alone, with its predictions on those of validation and test.
 
         The support model is a training, or an existing model (Context.model_spec).
         """
@@ -142,7 +144,7 @@ class Experiment:
         self, model: Cell, explainer: str, *, units: UnitName = "token", split: str = "test", target: str = "predicted",
         magnitude: bool = False, over_sum: bool = False,
     ) -> Cell:  # fmt: skip
-        """Attributions for the predicted or the gold class; `over_sum` divides them by their signed sum."""
+        """The cell of attributions for the predicted or the gold class; `over_sum` divides them by their signed sum."""
         data = self.data_cell(split)
         spec = ExplanationSpec(
             **vars(SourceSpec.of(data)), model=f"cell:{model.name}", units=units, target=target, against=None,
@@ -152,13 +154,13 @@ class Experiment:
         return self.plan.add(spec.cell(data, model))
 
     def score(self, explanation: Cell, metric: str) -> Cell:
-        """Scores of an explanation."""
+        """The cell of an explanation's scores."""
         spec = MetricSpec(**explanation.specs, metric=metric, metric_full=full_spec(metric, "metrics"))
         return self.plan.add(spec.cell(explanation, explanation.parents[0]))
 
 
 def full_spec(spec: str, kind: str = "explainers") -> str:
-    """A method with every option, which is what a result depends on."""
+    """The specification of a method with every option, on which the result depends."""
     return catalog.spec(catalog.build(kind, spec), full=True)
 
 
@@ -166,28 +168,28 @@ E = TypeVar("E")
 
 
 class PlannedStudy(Study, Generic[E]):
-    """Plans, carries out and reads a part; a subclass names its experiments, their cells and their tables."""
+    """Plans, carries out and reads a part; a subclass defines its experiments, their cells and their tables."""
 
-    probes: ClassVar[Mapping[str, str]] = {}  # by kind of cell, how an estimate finds the time it takes (see `Plan`)
+    probes: ClassVar[Mapping[str, str]] = {}  # by kind of cell, the function that estimates its time (see `Plan`)
 
     @abstractmethod
     def experiments(self, setting: Setting, plan: Plan, part: str = "") -> list[E]:
-        """One per data set."""
+        """One experiment per data set."""
 
     @abstractmethod
     def add_cells(self, part: str, experiment: E) -> None:
-        """Adds every cell that a part needs of one data set."""
+        """Adds every cell that a part needs for one data set."""
 
     @abstractmethod
     def tables(self, part: str, experiments: Sequence[E], results: Results) -> Iterable[Section]:
         """The results of a part."""
 
     def chosen(self, experiments: list[E], plan: Plan, setting: Setting) -> list[E]:
-        """The experiments with what has to be found out before anything is planned; by default nothing has."""
+        """The experiments after the results that planning depends on are known; by default there are none."""
         return experiments
 
     def add_later(self, part: str, experiment: E, results: Results) -> None:
-        """Adds cells that only the results of `add_cells` decide."""
+        """Adds cells that depend on the results of those of `add_cells`."""
 
     def plan(self, part: str, setting: Setting) -> Plan | None:
         plan = Plan(probes=self.probes)
@@ -211,32 +213,32 @@ class PlannedStudy(Study, Generic[E]):
 
 
 class TrainedStudy(PlannedStudy[E]):
-    """A study of the models that are trained on each data set; a subclass is a dataclass with the four options."""
+    """A study of models that are trained on each data set; a subclass is a dataclass with the four options."""
 
-    paper: ClassVar[str | None] = None  # whose splits and settings are taken
+    paper: ClassVar[str | None] = None  # the paper whose splits and settings are used
     default_data: ClassVar[tuple[str, ...]] = ("sst",)
     probes: ClassVar[Mapping[str, str]] = {"training": "", "fresh": ""}
 
     epochs: int  # 0: the paper's, as for the next two
     batch_size: int
     learning_rate: float
-    examples: int  # of the test set; 0: all
+    examples: int  # test examples; 0: all
 
     @abstractmethod
     def experiment(self, data: StudyData, plan: Plan, setting: Setting) -> E:
-        """What is done with one data set."""
+        """The experiment on one data set."""
 
     def load(self, name: str, limit: int | None) -> StudyData:
-        """A data set in the splits of the paper."""
+        """Loads a data set in the splits of the paper."""
         return load(name, like=self.paper, limit=limit, examples=self.examples)
 
     @property
     def changed(self) -> dict[str, Any]:
-        """The settings that are named; those that are 0 change nothing."""
+        """The settings that are given; those that are 0 change nothing."""
         return {"epochs": self.epochs, "batch_size": self.batch_size, "learning_rate": self.learning_rate}
 
     def data_sets(self, setting: Setting) -> list[StudyData]:
-        """Each read once."""
+        """The data sets, each read once."""
         return [
             setting.context.once(
                 ("study data", self.paper, name, setting.limit, self.examples), partial(self.load, name, setting.limit)

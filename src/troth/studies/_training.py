@@ -1,4 +1,4 @@
-"""The runners of studies that train models: a training, and a classifier that reads rationales alone."""
+"""The runners of studies that train models: a training, and a classifier that reads only rationales."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,9 +35,9 @@ PREDICTIONS = pa.schema(
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSpec(Spec):
-    """One model, with its folder and its predictions on validation and test; or several copies side by side.
+    """One model with its folder and its predictions on validation and test, or several copies trained side by side.
 
-    Copies are trained on data from which tokens are erased; `_copies` has the meaning of their fields.
+    Copies are trained on data from which tokens are erased; `_copies` describes their fields.
     """
 
     kind = "training"
@@ -58,13 +58,13 @@ class TrainingSpec(Spec):
     absolute: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        # Stored cells of copies are named with their max_length, also where it is None.
+        # Stored cells of copies are named with their max_length, even if it is None.
         return super().to_dict() | ({"max_length": self.max_length} if self.copies else {})
 
 
 @dataclass(frozen=True, kw_only=True)
 class FreshSpec(ModelSpec):
-    """A classifier of rationales alone, which the support model (`model`) and an explainer choose."""
+    """A classifier that reads only rationales, which the support model (`model`) and an explainer select."""
 
     kind = "fresh"
     runner = "troth.studies._training:train_on_rationales"
@@ -96,7 +96,7 @@ def train(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutp
 
 
 def train_on_rationales(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
-    """FRESH into the cell's folder; the parents are train, validation, test and the support model's training."""
+    """Runs FRESH into the cell's folder; the parents are train, validation, test and the support model's training."""
     spec = FreshSpec.of(cell)
     data = _splits(spec, parents)
     with context.new_folder(cell) as folder, _quiet():
@@ -110,7 +110,7 @@ def train_on_rationales(cell: Cell, parents: Sequence[pa.Table], context: Contex
 @contextmanager
 def _quiet() -> Iterator[None]:
     with quiet(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # train.json has the notes
+        warnings.simplefilter("ignore", UserWarning)  # train.json has these notes
         yield
 
 

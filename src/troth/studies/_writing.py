@@ -1,7 +1,7 @@
-"""A study's folder: study.json for machines, study.md and its figures for people.
+"""Writes a study's folder: study.json for programs, study.md and figures for people.
 
-What earlier calls wrote is kept: a section replaces the one with its part and title, other parts and titles stay. Rows
-of other data in the same table are kept where they were computed in the same way.
+Earlier results are kept: a section replaces the one with the same part and title, and rows for other data in the same
+table are kept if they were computed with the same settings.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAME = "study.json"
 
 @dataclass(frozen=True)
 class Kept:
-    """A section as the folder has it: plain data."""
+    """A section as the folder has it, in plain values."""
 
     part: str
     title: str
@@ -38,26 +38,28 @@ class Kept:
     words: str
     facts: Mapping[str, Any]
     how: Mapping[str, Any]  # options, base, seeds and limit, but not the data
-    figure: str  # its file; "" where it has none
+    figure: str  # the name of its file; "" if it has none
 
 
 @dataclass(frozen=True)
 class Document:
-    """study.json, as far as it is read again."""
+    """The fields of study.json that are read again."""
 
     study: str
     sections: Sequence[Kept]
 
 
 def require_own(folder: Path, study: Study) -> None:
-    """An error of one line, before any work, where the folder holds another study."""
+    """Raises an error, before any work is done, if the folder holds another study."""
     stored, name = _read(folder), catalog.name_of(study)
     if stored is not None and (other := stored["study"].partition("(")[0]) != name:
         raise TrothError(f"{folder} holds the study {other}, not {name}; choose another --out")
 
 
 def write(folder: Path, study: Study, section: Section, setting: Setting, hardware: Mapping[str, Any]) -> None:
-    """Adds a section to those in the folder: its figure, study.json and study.md, each whole or not at all."""
+    """Adds a section to those in the folder: its figure, study.json and study.md, each written completely or not at
+    all.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _add(folder, study, section, setting, hardware)
@@ -68,7 +70,7 @@ def write(folder: Path, study: Study, section: Section, setting: Setting, hardwa
 def _add(folder: Path, study: Study, section: Section, setting: Setting, hardware: Mapping[str, Any]) -> None:
     from troth.studies import as_json
 
-    if _read(folder) is None and (folder / _NAME).exists():  # not ours: it is set aside
+    if _read(folder) is None and (folder / _NAME).exists():  # not ours, so it is set aside
         (folder / "damaged").mkdir(exist_ok=True)
         os.replace(folder / _NAME, folder / "damaged" / _NAME)
     sections = _kept(folder)
@@ -124,7 +126,7 @@ def page(study: Study, sections: Sequence[Kept]) -> str:
 
 
 def _joined(before: Kept, added: Kept) -> Kept:
-    """Rows and facts of data that only the earlier call had stay, where they were computed in the same way."""
+    """Keeps rows and facts for data that only the earlier call had, if they were computed with the same settings."""
     if (before.how, before.columns) != (added.how, added.columns):
         return added
     new = {json.dumps(row[:1]) for row in added.rows}
@@ -133,12 +135,12 @@ def _joined(before: Kept, added: Kept) -> Kept:
 
 
 def _kept(folder: Path) -> list[Kept]:
-    """The sections in a folder; none where it holds no study."""
+    """The sections in a folder; none if it holds no study."""
     return [Kept(**section) for section in (_read(folder) or {"sections": []})["sections"]]
 
 
 def _read(folder: Path) -> dict[str, Any] | None:
-    """study.json as we write it; None where there is none, or it is not ours."""
+    """study.json as we write it; None if it is missing or not ours."""
     try:
         return records.read(folder / _NAME, Document)
     except (OSError, records.DamagedError):
@@ -146,13 +148,13 @@ def _read(folder: Path) -> dict[str, Any] | None:
 
 
 def stored_sections(folder: Path) -> list[tuple[Section, dict[str, bytes]]]:
-    """The sections in a folder, each with its figure by ending; an earlier troth wrote one kind only."""
+    """The sections in a folder, each with its figure by file ending; earlier versions wrote only one format."""
     from troth.studies import Section
 
     found = []
     for kept in _kept(folder):
         if all(len(row) == len(kept.columns) for row in kept.rows):
-            path = folder / Path(kept.figure).name  # whatever study.json says, a file of this folder
+            path = folder / Path(kept.figure).name  # restricted to files of this folder, whatever study.json says
             files = {ending: path.with_suffix(ending) for ending in figures.ENDINGS} if kept.figure else {}
             drawn = {ending: file.read_bytes() for ending, file in files.items() if file.is_file()}
             found.append((Section(kept.part, kept.title, kept.columns, kept.rows, kept.words, kept.facts), drawn))

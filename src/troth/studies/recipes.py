@@ -44,7 +44,8 @@ METRICS = {"flip fraction": "decision_flip", "RACU": "recursive_erasure", "compr
 OUTSIDE = "masked inputs out of distribution"
 _BETTER = {"accuracy": "higher", "flip fraction": "lower", "RACU": "higher", "comprehensiveness": "higher"}
 Ranges = Mapping[str, Mapping[str, Range]]  # by recipe and measure
-Values = Mapping[str, Mapping[str, Sequence[Any]]]  # by recipe and measure: of each seed, one per example (RACU: one)
+# By recipe and measure: for each seed one value per example (RACU: a single value).
+Values = Mapping[str, Mapping[str, Sequence[Any]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,23 +57,23 @@ class RecipesExperiment(Experiment):
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:
-        """Each measure's metric, with what it leaves open chosen once for the data set."""
+        """Each measure's metric; its open options are resolved once for the data set."""
         methods: list[Explainer] = [catalog.build("explainers", explainer) for explainer in self.explainers]
         built: dict[str, Metric] = {name: catalog.build("metrics", spec) for name, spec in METRICS.items()}
         return {name: metric.settled(methods, self.data.splits["test"]) for name, metric in built.items()}
 
     def models(self, recipe: str) -> list[Cell]:
-        """A training per seed."""
+        """One training per seed."""
         changed: Any = with_salience(recipe, **self.salience) if "salience" in recipe else recipe
         return [self.train(changed, seed) for seed in self.seeds]
 
     def scores(self, recipe: str, explainer: str, name: str) -> list[Cell]:
-        """A measure's scores, per seed."""
+        """The scores of a measure for each seed."""
         cells = [self.explain(model, explainer, units="word") for model in self.models(recipe)]
         return [self.score(cell, catalog.spec(self.metrics[name])) for cell in cells]
 
     def checks(self, recipe: str, explainer: str) -> list[Cell]:
-        """Whether the masked inputs that RACU rests on are in distribution, per seed."""
+        """In-distribution tests, per seed, of the masked inputs that RACU depends on."""
         test, validation = self.data_cell("test"), self.data_cell("validation")
         return [
             self.plan.add(ErasedCheckSpec.of(erased).cell(erased, test, validation, test, model))
@@ -90,7 +91,7 @@ class Recipes(TrainedStudy[RecipesExperiment]):
     epochs: int = 0  # 0: the base's own, as for the next two
     batch_size: int = 0
     learning_rate: float = 0.0
-    examples: int = 0  # of the test set; 0: all
+    examples: int = 0  # test examples; 0: all
 
     def __post_init__(self) -> None:
         for explainer in self.explainers:
@@ -137,7 +138,7 @@ def _section(experiment: RecipesExperiment, explainer: str, results: Results) ->
                 [summary.value] if summary and not np.isnan(summary.value) else [] for summary in by_seed
             ]
             ranges[recipe][name] = estimate([summary.value for summary in summaries])
-            if len(summaries) == 1:  # the interval is over its examples
+            if len(summaries) == 1:  # a single seed has an interval over its examples
                 ranges[recipe][name] = summaries[0].value, summaries[0].low, summaries[0].high
             without = [summary for summary in summaries if np.isnan(summary.value)]
             if without:
@@ -170,8 +171,10 @@ def _section(experiment: RecipesExperiment, explainer: str, results: Results) ->
 
 
 def _outside(recipe: str, by_seed: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[int, int, float]:
-    """In how many cases, masking ratios above 0 × seeds, p is too small; how many there are; Simes's p over them."""
-    references = "half masked" if "masked" in recipe else "whole"  # as the training had its inputs
+    """The number of cases (masking ratios above 0 × seeds) with p below 0.05, the number of all cases, and Simes's
+    p-value.
+    """
+    references = "half masked" if "masked" in recipe else "whole"  # as in the recipe's training
     p: list[float] = []
     for rows in by_seed:
         kept = [row["p"][1:] for row in rows if (row["references"], row["variant"]) == (references, "calibrated")]
@@ -180,7 +183,7 @@ def _outside(recipe: str, by_seed: Sequence[Sequence[Mapping[str, Any]]]) -> tup
 
 
 def _validity(outside: Mapping[str, tuple[int, int, float]]) -> str:
-    """For which recipes RACU cannot be read as faithfulness."""
+    """The recipes for which RACU cannot be interpreted as faithfulness."""
     said = (
         f"Out of distribution: cases with p < {LEVEL} (calibrated MaSF, Simes over texts) of masking ratios above 0 × "
         "seeds, and Simes's p over the cases."
@@ -195,12 +198,12 @@ def _validity(outside: Mapping[str, tuple[int, int, float]]) -> str:
 
 
 def _more(values: Values, recipe: str, than: str) -> dict[str, CrossedMean]:
-    """By how much each measure is larger with one recipe than with another, on the same examples, seed by seed."""
+    """The difference in each measure between two recipes on the same examples, seed by seed."""
     return {name: difference(values[recipe][name], values[than][name]) for name in values[recipe]}
 
 
 def _change(explainer: str, more: Mapping[str, CrossedMean]) -> str:
-    """What changes from plain to the recipe with both parts, with intervals and p-values."""
+    """The change from plain to the recipe with both parts, with intervals and p-values."""
     parts = []
     for name, found in more.items():
         if not np.isnan(found.mean):

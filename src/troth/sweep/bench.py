@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,8 +15,7 @@ from troth.core.display import Shown
 from troth.core.errors import TrothError
 from troth.core.progress import run_bar
 from troth.core.sheet import Exportable, Sheet
-from troth.core.types import Example
-from troth.core.units import UnitName, spans_of, word_spans
+from troth.core.units import UnitName, spans_of
 from troth.data import Data, Source, load_data
 from troth.explainers import Explainer
 from troth.metrics import Erasing, Metric
@@ -31,8 +29,6 @@ from troth.sweep.context import Context
 from troth.sweep.crossing import add_checks, cross
 from troth.sweep.run import Engine, Outcome, Progress, run
 from troth.training.record import usual_masking
-from troth.validity.masf import FEWEST
-from troth.validity.references import held_out_beside
 from troth.verbs.methods import Given, Method, method, methods
 from troth.verbs.own_metrics import GivenMetric
 
@@ -49,7 +45,6 @@ METRICS = (
     "soft_sufficiency",
 )
 RATIONALE_METRICS = ("rationale_agreement",)  # where humans marked what matters
-_REFERENCES = 1000  # of a check, at most
 # When all methods are run, expensive ones are given fewer examples, and what explains again with them none.
 _EXPENSIVE, _FEWER, _TOO_EXPENSIVE = 500, 30, 1_000  # passes per example, examples, passes of explaining again
 
@@ -198,8 +193,7 @@ def plan_of(
     )  # fmt: skip
     if allowance is not None:
         plan.about["left_out"] = allowance.left_out
-    drawn_from = whole if isinstance(data, str) and limit is not None else ()
-    add_checks(plan, lambda: _references(context, plan, examples, drawn_from))
+    add_checks(plan, context, [(examples, whole if isinstance(data, str) and limit is not None else ())])
     return plan
 
 
@@ -221,24 +215,6 @@ def _usual_metrics(model: TextClassifier, masking: str, marked: bool) -> list[st
 
 def _reads_ids(metric: Metric) -> bool:
     return isinstance(metric, Erasing) and metric.perturbation.level == "ids"
-
-
-def _references(context: Context, plan: Plan, examples: Data, whole: Sequence[Example]) -> Sequence[Example]:
-    """What a check compares with: the part held out of the model's training, else examples that the limit left out.
-
-    Only those as long as the ones that are measured: the test would find the length otherwise, not the masking.
-    """
-    held_out, _ = held_out_beside(context.model(ExplanationSpec.of(next(plan.of("explanation")))), examples)
-    if held_out is not None:
-        return held_out
-    taken = {example.id for example in examples}
-    lengths = [len(word_spans(example.text)) for example in examples] or [0]
-    shortest, longest = min(lengths), max(lengths)
-    alike = (
-        example for example in whole if example.id not in taken and shortest <= len(word_spans(example.text)) <= longest
-    )
-    others = list(islice(alike, _REFERENCES))
-    return others if len(others) >= FEWEST else []
 
 
 def _incomplete(kind: str) -> dict[str, str]:

@@ -107,6 +107,11 @@ class Context:
             return self.metrics[key]
         return self.once(("metric", *key), lambda: self._load_metric(spec))
 
+    def share(self, other: Context) -> None:
+        """Uses what another context holds in memory, so that nothing is loaded twice."""
+        self.in_memory, self.methods, self.metrics = other.in_memory, other.methods, other.metrics
+        self._models = OrderedDict(other._models)
+
     def forget(self) -> None:
         """Lets go of what was loaded: other processes do the work and need the memory."""
         self._models.clear()

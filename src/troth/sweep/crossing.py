@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.types import Example
-from troth.core.units import UnitName
+from troth.core.units import UnitName, word_spans
 from troth.data import Data
 from troth.data._classes import match_labels
 from troth.explainers import Explainer
@@ -20,6 +21,8 @@ from troth.store.noted import metric_of
 from troth.store.specs import CheckSpec, DataSpec, ExplanationSpec, MetricSpec, ModelSpec, ReferencesSpec, SourceSpec
 from troth.store.tables import examples_to_table
 from troth.sweep.context import Context
+from troth.validity.masf import FEWEST
+from troth.validity.references import held_out_beside
 from troth.validity.stamp import can_be_tested
 from troth.verbs.methods import Method, methods
 from troth.verbs.own_explainers import OwnAttributions
@@ -27,6 +30,7 @@ from troth.verbs.own_metrics import GivenMetric, Judge, judges
 
 # How many of the examples a method, or a metric of it, is given: None for all, 0 for none.
 Share = Callable[[Explainer, Metric | None], int | None]
+_REFERENCES = 1000  # of a check, at most
 _TRIED = 8  # examples that a model reads before anything is planned
 
 
@@ -53,7 +57,7 @@ def cross(
     given as text is one of the catalog: code that a user names is a `Method` by now.
     """
     check_choices(units, segments)
-    plan = Plan(about={"models": {}, "data": {}, "seeds": list(seeds)})
+    plan = Plan(about={"models": {}, "data": {}, "metrics": {}, "seeds": list(seeds)})
     sets = list(data)
     table = _methods(context, plan, explainers)
     table_metrics = _judges(context, metrics)
@@ -75,7 +79,7 @@ def cross(
                 _files(judge.metric.perturbation, context.model(about)) if isinstance(judge.metric, Erasing) else None
                 for judge in settled
             ]
-            plan.about["metrics"] = {each.name: each.facts for each in settled if each.facts is not None}
+            plan.about["metrics"] |= {each.name: each.facts for each in settled if each.facts is not None}
             of_data = vars(SourceSpec.of(source))
             erased_files = _files(catalog.build("maskings", masking), context.model(about))
             for method in table:
@@ -131,11 +135,11 @@ def _judges(context: Context, metrics: Sequence[GivenMetric]) -> list[Judge]:
     return found
 
 
-def add_checks(plan: Plan, find_references: Callable[[], Sequence[Example]] = tuple) -> None:
+def add_checks(plan: Plan, context: Context, sets: Iterable[tuple[Data, Sequence[Example]]]) -> None:
     """A cell for each model, data set and masking that a metric erases by: are inputs so erased in distribution?
 
-    Only where the test can say something of such a masking are references looked for; without any, half of the
-    examples are kept back as such.
+    `sets` are the data of the plan, each with the examples that it was drawn from. Only where the test can say
+    something of such a masking are references looked for; without any, half of the examples are kept back as such.
     """
     used: dict[str, Masking] = {}
     files: dict[tuple[object, str], object] = {}
@@ -148,17 +152,44 @@ def add_checks(plan: Plan, find_references: Callable[[], Sequence[Example]] = tu
     tested = [name for name, masking in used.items() if can_be_tested(masking)]
     if not tested:
         return
-    others: list[Cell] = []
-    references = find_references()
-    if references:
-        table = examples_to_table(references)
-        digest = hashlib.blake2b(canonical(table.to_pylist()).encode(), digest_size=16).hexdigest()
-        others.append(plan.add(ReferencesSpec(references_fingerprint=digest).cell(), table))
+    drawn: dict[tuple[str, str | None], tuple[Data, Sequence[Example]]] = {
+        (examples.name, examples.split): (examples, whole) for examples, whole in sets
+    }
+    references: dict[object, list[Cell]] = {}
     how = {"step": 0.1, "seed": min(plan.about["seeds"]), "references": "as_trained"}
     for cell in list(plan.of("explanation")):
+        spec = ExplanationSpec.of(cell)
+        place = spec.key, cell.parents
+        if place not in references:
+            found = _references(context.model(spec), *drawn[spec.data, spec.split])
+            references[place] = [_references_cell(plan, found)] if found else []
         for name in tested:
-            about = {"masking": catalog.spec(used[name]), "masking_files": files.get((cell.specs["model"], name))}
-            plan.add(CheckSpec.from_dict({**cell.specs, **how, **about}).cell(*cell.parents, *others))
+            about = {"masking": catalog.spec(used[name]), "masking_files": files.get((spec.model, name))}
+            plan.add(CheckSpec.from_dict({**cell.specs, **how, **about}).cell(*cell.parents, *references[place]))
+
+
+def _references(model: TextClassifier, examples: Data, whole: Sequence[Example]) -> Sequence[Example]:
+    """What a check compares with: the part held out of the model's training, else examples that the limit left out.
+
+    Only those as long as the ones that are measured: the test would find the length otherwise, not the masking.
+    """
+    held_out, _ = held_out_beside(model, examples)
+    if held_out is not None:
+        return held_out
+    taken = {example.id for example in examples}
+    lengths = [len(word_spans(example.text)) for example in examples] or [0]
+    shortest, longest = min(lengths), max(lengths)
+    alike = (
+        example for example in whole if example.id not in taken and shortest <= len(word_spans(example.text)) <= longest
+    )
+    others = list(islice(alike, _REFERENCES))
+    return others if len(others) >= FEWEST else []
+
+
+def _references_cell(plan: Plan, references: Sequence[Example]) -> Cell:
+    table = examples_to_table(references)
+    digest = hashlib.blake2b(canonical(table.to_pylist()).encode(), digest_size=16).hexdigest()
+    return plan.add(ReferencesSpec(references_fingerprint=digest).cell(), table)
 
 
 def _data_cell(plan: Plan, data: Data) -> Cell:

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from troth.core.errors import TrothError
 from troth.store.cells import Cell, Plan, canonical
 from troth.store.store import Store, Stored
-from troth.sweep.estimate import Remaining
+from troth.sweep.pace import Remaining
 
 Shard = tuple[int, int]  # which of how many, counted from 1
 

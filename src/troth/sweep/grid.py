@@ -16,7 +16,7 @@ from troth.report.board import Leaderboard, leaderboards
 from troth.store.store import Store
 from troth.sweep.bench import with_random
 from troth.sweep.context import Context
-from troth.sweep.crossing import cross
+from troth.sweep.crossing import add_checks, cross
 from troth.sweep.run import Engine, Outcome, Progress, run
 from troth.verbs.methods import Given, methods
 from troth.verbs.own_metrics import GivenMetric
@@ -78,6 +78,10 @@ def sweep(
         context, several, drawn, with_random(methods(explainers, context.home)), list(metrics), seeds, units=units,
         target=target, against=against, segments=segments, masking=masking,
     )  # fmt: skip
+    left = [
+        whole if isinstance(each, str) and limit is not None else () for each, whole in zip(sets, loaded, strict=True)
+    ]
+    add_checks(plan, context, zip(drawn, left, strict=True))
     store = Store(out)
     with run_bar(progress is True) as bar:
         outcome = run(

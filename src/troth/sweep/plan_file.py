@@ -104,17 +104,18 @@ class PlanFile:
         """Loads models and data, which are known by their fingerprints, and crosses them."""
         from troth.data import load_data
         from troth.sweep.bench import with_random
-        from troth.sweep.crossing import cross
+        from troth.sweep.crossing import add_checks, cross
         from troth.verbs.methods import methods
 
         content = self.content
-        data, models = [], []
+        data, models, drawn_from = [], [], []
         for source in _tables(content["data"], "source"):
             options = {"split": content.get("split"), "limit": content.get("limit"), **source}
             limit = options.pop("limit")
             with self._at(source["source"]):
                 loaded = load_data(**options)
             data.append(loaded if limit is None else loaded.sample(limit))
+            drawn_from.append(() if limit is None else loaded)
         for model in _tables(content["models"], "path"):
             path = model.pop("path")
             with self._at(path):
@@ -122,7 +123,9 @@ class PlanFile:
         rest = {key: content[key] for key in ("units", "target", "against", "segments", "masking") if key in content}
         explainers = with_random(methods(_many(content["explainers"]), context.home))
         seeds = _many(content.get("seeds", 0))
-        return cross(context, models, data, explainers, _many(content["metrics"]), seeds, **rest)
+        plan = cross(context, models, data, explainers, _many(content["metrics"]), seeds, **rest)
+        add_checks(plan, context, zip(data, drawn_from, strict=True))
+        return plan
 
     def _check(self) -> None:
         content, hints = self.content, get_type_hints(_Content)

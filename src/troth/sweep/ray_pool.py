@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from troth.core.errors import TrothError
+from troth.core.extras import importing
 from troth.sweep.context import Context
 from troth.sweep.workers import Pool, Reply, Task, carry_out
 
@@ -154,11 +155,9 @@ class RayPool:
 
 
 def _ray() -> Any:
-    try:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    with importing("ray", "engine ray"):
         import ray
-    except ImportError:
-        raise TrothError("engine ray needs Ray: pip install 'troth[ray]'") from None
     return ray
 
 

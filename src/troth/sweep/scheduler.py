@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,8 +14,9 @@ from troth.core.files import CannotWriteError
 from troth.core.user_code import calling
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store, Stored
-from troth.sweep.estimate import Pace
 from troth.sweep.graph import Graph, Shard, group
+from troth.sweep.pace import Pace
+from troth.sweep.parts import CutCell, parts_of
 from troth.sweep.workers import Pool, Reply, Task, from_bytes, to_bytes
 
 GRACE = 10.0  # seconds that cells under way are given to finish
@@ -80,8 +81,10 @@ class Scheduler:
             store.forget_failures(plan.cells)
         self.graph = Graph(plan, store, shard)
         self.pace = Pace()
-        self.running: dict[str, Cell] = {}
+        self.running: dict[str, Cell] = {}  # cells and parts of cells, each with a worker
         self.started: dict[str, float] = {}
+        self.cut: dict[str, CutCell] = {}  # by the names of their parts
+        self.parts: deque[Task] = deque()  # that no worker has yet
         self.elsewhere: list[Cell] = []  # other processes work on these
         self.deaths: Counter[str] = Counter()
         self.tables = _Tables(store)
@@ -98,7 +101,7 @@ class Scheduler:
             self.interrupted = True
         finally:
             pool.close()
-            for name in self.running:
+            for name in {*self.running, *(cut.cell.name for cut in self.cut.values())}:
                 self.store.claims.drop(name)
 
     def _work(self, pool: Pool, compact_every: int, stop: Stop) -> None:
@@ -125,14 +128,27 @@ class Scheduler:
 
     def _hand_out(self, pool: Pool) -> None:
         for worker in pool.idle():
-            cell = self._next(self.last.get(worker))
-            if cell is None:
+            task = self._next_task(self.last.get(worker))
+            if task is None:
                 return
-            self.last[worker] = group(cell)
-            self.running[cell.name] = cell
-            self.started[cell.name] = time.monotonic()
-            tables = [self.tables.get(parent) for parent in cell.parents]
-            pool.submit(worker, Task(cell, tables))
+            self.last[worker] = group(task.cell)
+            self.running[task.cell.name] = task.cell
+            self.started[task.cell.name] = time.monotonic()
+            pool.submit(worker, task)
+
+    def _next_task(self, last: Hashable) -> Task | None:
+        """A part of a cell that is under way, else the next cell or its first part."""
+        if not self.parts:
+            cell = self._next(last)
+            if cell is None:
+                return None
+            tasks = parts_of(cell, [self.tables.get(parent) for parent in cell.parents])
+            if len(tasks) == 1:
+                return tasks[0]
+            cut = CutCell(cell, tasks)
+            self.cut |= dict.fromkeys(cut.names, cut)
+            self.parts.extend(tasks)
+        return self.parts.popleft()
 
     def _next(self, last: Hashable) -> Cell | None:
         """A cell that is neither finished nor claimed by another process."""
@@ -157,12 +173,27 @@ class Scheduler:
         return self.store.has_now(cell.name) and not (cell.name in self.graph.lost and self.graph.is_lost(cell.name))
 
     def _settle(self, reply: Reply) -> None:
-        cell = self.running[reply.name]
-        facts = {"seconds": round(reply.seconds, 4), "host": reply.host}
+        cell = self.running.pop(reply.name)
+        cut = self.cut.get(reply.name)
+        if cut is None and cell.name not in self.plan.cells:
+            return  # a part of a cell that has failed meanwhile
         if reply.lost and self.deaths[cell.name] + 1 < _DEATHS:
             self.deaths[cell.name] += 1
-            self.graph.ready.push(cell)
-        elif reply.lost or reply.error:
+            if cut is None:
+                self.graph.ready.push(cell)
+                self.store.claims.drop(cell.name)
+            else:
+                self.parts.extendleft(task for task in cut.tasks if task.cell.name == cell.name)
+            return
+        if cut is not None:
+            cut.replies[reply.name] = reply
+            joined = cut.joined()
+            if joined is None:
+                return
+            cell, reply = cut.cell, joined
+            self._forget_parts(cut)
+        facts = {"seconds": round(reply.seconds, 4), "host": reply.host}
+        if reply.lost or reply.error:
             if reply.disk_full:
                 raise CannotWriteError(f"{cell.kind} {cell.name}: the disk is full ({reply.error})")
             error = reply.error or f"the worker died {_DEATHS} times at this cell; perhaps memory ran out"
@@ -177,7 +208,12 @@ class Scheduler:
             self.pace.learn(cell.kind, cell.specs, reply.seconds)
             self.graph.finish(cell, stored=False)
         self.store.claims.drop(cell.name)
-        del self.running[cell.name]
+
+    def _forget_parts(self, cut: CutCell) -> None:
+        """All parts are there, or one has failed and the others are not needed."""
+        for name in cut.names:
+            self.cut.pop(name, None)
+        self.parts = deque(task for task in self.parts if task.cell.name not in cut.names)
 
     def _report(self, pool: Pool, stop: Stop) -> None:
         if self.progress is None:
@@ -200,6 +236,8 @@ class Scheduler:
         seconds = self.graph.remaining.seconds(self.pace)
         if seconds is None:
             return None
+        finished = {name: reply.seconds for cut in self.cut.values() for name, reply in cut.replies.items()}
+        seconds -= sum(finished.values())
         now, longest = time.monotonic(), 0.0
         for name, cell in self.running.items():
             expected = self.pace.expect(cell)

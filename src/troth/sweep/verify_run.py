@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import torch
 
-from troth.core import trust
+from troth.core import trust, user_code
 from troth.core.errors import TrothError
 from troth.core.plain_values import Path as Place
 from troth.core.plain_values import at, differences
@@ -41,6 +41,7 @@ class RunVerified:
     cells: int
     computed: tuple[str, ...]  # cells that were computed again, in words
     faults: tuple[str, ...]
+    not_allowed: tuple[str, ...] = ()  # code of the user's own, whose cells were not computed again
 
     @property
     def holds(self) -> bool:
@@ -63,6 +64,7 @@ def verify_run(
     faults = [f"{damage.path}: {damage.why}" for damage in store.damages()]
     segments, cells = store.segments(), [cell for cell in store.cells() if not cell.error]
     computed: list[str] = []
+    own = {head for cell in cells for head in _own_code(cell)}
     if not faults:
         faults = [*_copies(store), *_chain(store, cells, about)]
     if not faults:
@@ -71,7 +73,8 @@ def verify_run(
             computed.append(_words(cell))
             why = _wrong_model(cell, about, context, model, device, origin) or _again(store, cell, context)
             faults += [f"{_words(cell)}: {why}"] if why else []
-    return RunVerified(store.folder, len(segments), len(cells), tuple(computed), tuple(faults))
+    not_allowed = tuple(sorted(own - trust.allowed()))
+    return RunVerified(store.folder, len(segments), len(cells), tuple(computed), tuple(faults), not_allowed)
 
 
 def _copies(store: Store) -> Iterator[str]:
@@ -132,13 +135,19 @@ def _sample(cells: Sequence[Stored], count: int, seed: int) -> list[Stored]:
 
 
 def _can_be_computed(cell: Stored) -> bool:
-    """Not what code of the user's, a training of the run, or a service behind an endpoint has made."""
+    """Not what a training of the run, a service behind an endpoint, or code that the user has not allowed has made."""
     if cell.kind not in _KINDS:
         return False
     spec = _KINDS[cell.kind].of(cell)
-    metric_code = spec.metric_code if isinstance(spec, MetricSpec) else None
-    foreign = spec.explainer_code or metric_code or "endpoint" in spec.explainer_full
+    foreign = "endpoint" in spec.explainer_full or not _own_code(cell) <= trust.allowed()
     return not foreign and not spec.model.startswith("cell:") and spec.model_fingerprint is not None
+
+
+def _own_code(cell: Stored) -> set[str]:
+    """The code of the user's that made a cell, as it is allowed: my_file.py:Name; what was in memory has no file."""
+    named = [cell.specs.get(f"{part}_full") for part in ("explainer", "metric") if cell.specs.get(f"{part}_code")]
+    references = [(str(name), user_code.read(name)) for name in named]
+    return {name if reference is None else reference.head for name, reference in references}
 
 
 def _wrong_model(

@@ -38,6 +38,7 @@ from troth.statistics import simes
 from troth.validity.masf import HIDDEN_STATES, MaSF, data_set_p_value, largest, require_hidden_states, why_not_tested
 from troth.validity.references import References, form_of, parted
 from troth.verbs.explain import batches_by_cost, explanations
+from troth.verbs.methods import Given, by_name
 
 LEVEL = 0.05
 _EXAMPLES_AT_ONCE = 128
@@ -130,7 +131,7 @@ def check(
     model: Any,
     data: str | Path | Data | Iterable[Example],
     validation: str | Path | Data | Iterable[Example] | None = None,
-    explainers: Sequence[str | Explainer] = ("random",),
+    explainers: Sequence[Given] = ("random",),
     masking: str | Masking = "mask_token",
     step: float = 0.1,
     seed: int = 0,
@@ -145,8 +146,8 @@ def check(
 
     The references are the validation data if given, else the part that was held out of the model's training, else half
     of the examples. `target` is the class explained; None, as for recursive_erasure, is the gold class of labeled
-    examples, else the predicted one. `recompute` explains the remaining input again at every step; by default only
-    explainers that are recursive themselves do so (beam_search), whose order is computed once.
+    examples, else the predicted one. `recompute` explains the remaining input again at every step; by default this is
+    done unless the explainer is recursive itself (beam_search) or a function of yours: their order is computed once.
     """
     points = settle(explainers, masking, step, units, references, variant)
     classifier, how = load_model(model), catalog.build("maskings", masking)
@@ -185,8 +186,7 @@ def check(
         )
     encodings = classifier.encode(tested, units)
     p_values = {}
-    for explainer in explainers:
-        method = catalog.build("explainers", explainer)
+    for method in by_name(explainers).values():
         views = erased_views(
             Prober(classifier, how), method, encodings, points, target=target, seed=seed, recompute=recompute
         )
@@ -195,7 +195,7 @@ def check(
 
 
 def settle(
-    explainers: Sequence[str | Explainer],
+    explainers: Sequence[Given],
     masking: str | Masking,
     step: float,
     units: str,
@@ -209,8 +209,7 @@ def settle(
     check_choices(units, "first")
     catalog.build("maskings", masking)
     arguments.methods("explainers", explainers)
-    for explainer in explainers:
-        catalog.build("explainers", explainer)
+    by_name(explainers)
     points = range(0, 10_001, basis_points(step) or 10_001)
     if len(points) < 2 or points[-1] != 10_000:
         raise TrothError(f"step must divide 1 (0.1, 0.05, 0.25, …), not {step}")

@@ -24,10 +24,10 @@ from troth.core.sheet import without_nan
 from troth.core.types import Attribution
 from troth.core.units import UnitName
 from troth.engine.prober import Prober
-from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models import TextClassifier, families, load_model
 from troth.verbs.explain import Texts, as_examples, explain_pairs
+from troth.verbs.methods import Given, method
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Randomization:
 def parameter_randomization(
     model: Any,
     texts: Texts,
-    explainer: str | Explainer,
+    explainer: Given,
     *,
     cascade: bool = False,
     units: UnitName = "word",
@@ -66,7 +66,7 @@ def parameter_randomization(
 def random_class(
     model: Any,
     texts: Texts,
-    explainer: str | Explainer,
+    explainer: Given,
     *,
     units: UnitName = "word",
     masking: str | Masking = "mask_token",
@@ -85,7 +85,7 @@ def random_class(
 def randomizations(
     model: Any,
     texts: Texts,
-    explainer: str | Explainer,
+    explainer: Given,
     *,
     cascade: bool = False,
     units: UnitName = "word",
@@ -101,10 +101,10 @@ class _Subject:
     """An explainer on the texts of a model."""
 
     def __init__(
-        self, model: Any, texts: Texts, explainer: str | Explainer, units: UnitName, masking: str | Masking, seed: int
+        self, model: Any, texts: Texts, explainer: Given, units: UnitName, masking: str | Masking, seed: int
     ) -> None:
         self.model, self.examples = load_model(model), list(as_examples(texts))
-        self.method: Explainer = catalog.build("explainers", explainer)
+        self.method = method(explainer).explainer
         self.units, self.masking, self.seed = units, masking, seed
 
     @property

@@ -16,15 +16,17 @@ from troth.core.units import Span, join, sentence_spans
 from troth.engine.prober import Prober
 from troth.maskings import Masking
 from troth.models import TextClassifier, load_model
-from troth.models._endpoint import is_url
 from troth.models._prompt_reader import PromptReader
 from troth.models.continuation import Continuation
+from troth.models.remote_continuation import RemoteContinuation
 from troth.verbs.cited_passages import Values, measured
 
 PROMPT = "Answer the question with the help of these passages.\n\n{passages}\n\nQuestion: {question}"
 GENERATE, TOLERANCE, CHOICES = 100, 0.1, 10
 _BETWEEN = "\n\n"
 _FIELDS = {"{passages}": "{text}", "{question}": "{text_pair}"}
+_READS = "cite asks a causal language model, in memory or behind an endpoint that gives log-probabilities of a prompt"
+Reader = Continuation | RemoteContinuation
 
 
 @arguments.typed(
@@ -46,9 +48,9 @@ def cite(
 ) -> CitedAnswer:
     """Which passages the answer of a causal language model rests on, sentence by sentence, and the proof.
 
-    `model` is a folder, a hub name, a model in memory (with `tokenizer=…`) or what `load_model` gave; `options` are
-    those of load_model. Without an answer the model writes one, up to `generate` tokens. `prompt` holds {passages} and
-    {question}. `masking` says how passages are erased (docs/guide/cite.md). `tolerance` is the share of the highest
+    `model` is a folder, a hub name, a URL, a model in memory (with `tokenizer=…`) or what `load_model` gave; `options`
+    are those of load_model. Without an answer the model writes one, up to `generate` tokens. `prompt` holds {passages}
+    and {question}. `masking` says how passages are erased (docs/guide/cite.md). `tolerance` is the share of the highest
     score below which a passage is not divided into sentences; 0 divides all. `choices` is how many random choices of
     other passages the proof erases.
     """
@@ -119,43 +121,46 @@ def _require(question: str, passages: Sequence[Any], tolerance: float, choices: 
         raise TrothError(f"choices must be 1 or more, not {choices}")
 
 
-def _reader(model: Any, prompt: str | None, options: Mapping[str, Any], **answer: Any) -> Continuation:
-    """The model with passages and question in its prompt, and the answer behind it."""
+def _reader(model: Any, prompt: str | None, options: Mapping[str, Any], **answer: Any) -> Reader:
+    """The model with passages and question in its prompt, followed by the answer."""
     if prompt is not None and any(prompt.count(field) != 1 for field in _FIELDS):
         raise TrothError(f"the prompt must hold {{passages}} and {{question}}, each once, not {prompt!r}")
     template = PROMPT if prompt is None else prompt
     for field, own in _FIELDS.items():
         template = template.replace(field, own)
-    if is_url(model):
-        raise TrothError(f"cite asks a causal language model in memory; {model} is a server: name the model's folder")
+    if isinstance(model, TextClassifier) and options:
+        raise TrothError(f"{next(iter(options))} is an option of load_model, but the model is loaded; pass its source")
     if not isinstance(model, TextClassifier):
         model = load_model(model, prompt=template, **options, **answer)
-    elif options:
-        raise TrothError(f"{next(iter(options))} is an option of load_model, but the model is loaded; pass its source")
-    if not isinstance(model, PromptReader):
-        raise TrothError(f"cite asks a causal language model in memory; {model.name} is {model.kind}")
+    if not isinstance(model, PromptReader | RemoteContinuation):
+        raise TrothError(f"{_READS}; {model.name} is {model.kind}")
+    if isinstance(model, RemoteContinuation) and not model.protocol.reads_prompt:
+        raise TrothError(f"{_READS}; with compare texts alone are read: leave compare out")
     if prompt is None and not model.chat:
         template += "\nAnswer:"
-    if isinstance(model, Continuation) and model.prompt == template and "continuation" not in answer:
+    if isinstance(model, Reader) and model.prompt == template and "continuation" not in answer:
         return model
+    if isinstance(model, RemoteContinuation):
+        return model.asking_for(template, **answer)
     kept = {name: getattr(model, name) for name in ("name", "max_length", "chat", "mask_text", "system")}
     return Continuation(model.model, model.tokenizer, prompt=template, **kept, **answer)
 
 
-def _encoded(model: Continuation, example: Example, units: Any) -> Encoding:
-    tokens = len(model.ids_of(model.template.fill(example).text)) + model.answer_length
-    if tokens > model.max_length:
-        raise TrothError(
-            f"passages, question and answer take {tokens} tokens, but {model.name} reads {model.max_length}; pass "
-            "fewer or shorter passages"
-        )
+def _encoded(model: Reader, example: Example, units: Any) -> Encoding:
+    if isinstance(model, Continuation):  # a server counts tokens itself
+        tokens = len(model.ids_of(model.template.fill(example).text)) + model.answer_length
+        if tokens > model.max_length:
+            raise TrothError(
+                f"passages, question and answer take {tokens} tokens, but {model.name} reads {model.max_length}; pass "
+                "fewer or shorter passages"
+            )
     return model.encode([example], units)[0]
 
 
 class _Context:
     """The passages of a prompt, and how they and their sentences are read as units."""
 
-    def __init__(self, model: Continuation, example: Example, texts: tuple[str, ...]) -> None:
+    def __init__(self, model: Reader, example: Example, texts: tuple[str, ...]) -> None:
         self.model, self.example, self.texts = model, example, texts
         self.starts: list[int] = np.cumsum([0, *(len(text) + len(_BETWEEN) for text in texts)]).tolist()
         # What separates two passages is erased with the first of them.

@@ -12,11 +12,13 @@ both beat chance. All of it is about this text, this share of units and this mas
 `troth bench` with many texts.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from troth.core.numbers import p_value
 from troth.core.proof import Proof
 from troth.core.types import Attribution
 
@@ -77,27 +79,36 @@ def sentence(attributions: Sequence[Attribution]) -> str:
     found = compare(proofs)
     name = names[found.leader]
     if found.too_short:
-        among = f" among {len(proofs)} methods" if len(proofs) > 1 else ""
-        what = "Too short a text" if units == "words" else f"Too few {units}"
-        count = f"{proofs[0].choices} {'choice' if proofs[0].choices == 1 else 'choices'}"
-        return f"{what} to tell chance from more{among}: it has {count} of {units}."
+        proof, total = proofs[0], attributions[0].question.n_units
+        erased = f"{proof.count} of {total} {units if total > 1 else units[:-1]}"
+        tried = f"{proof.choices} random choices of as many were tried"
+        if proof.exact:
+            ways = "is only 1 way" if proof.choices == 1 else f"are only {proof.choices} ways"
+            tried = f"there {ways} to choose them"
+        needed = math.ceil(len(proofs) / LEVEL) - (not proof.exact)
+        what = "one method" if len(proofs) == 1 else f"{len(proofs)} methods"
+        return (
+            f"Cannot tell whether a method beats chance here: the proof erases {erased}, and {tried}; "
+            f"a test of {what} needs at least {needed}."
+        )
     if found.chance > LEVEL:
         who = f"{name} is not" if len(proofs) == 1 else "No method is"
-        corrected = f", corrected for {len(proofs)} methods; lowest: {name}" if len(proofs) > 1 else ""
-        return f"{who} shown to beat random {units} on this text (p = {found.chance:.2g}{corrected})."
+        chance = p_value(found.chance)
+        at_best = chance if len(proofs) == 1 else f"{name}: {chance}, corrected for {len(proofs)} methods"
+        return f"{who} shown to beat random {units} on this text ({at_best})."
     if found.tied:
         tied = ", ".join([name, *(names[place] for place in found.tied[:-1])])
         return (
             f"Cannot tell {tied} and {names[found.tied[-1]]} apart on this text: they differ no more than random "
-            f"choices of {units} do (p = {found.lead:.2g})."
+            f"choices of {units} do ({p_value(found.lead)})."
         )
     if len(proofs) == 1:
-        return f"{name} beats random {units} on this text (p = {found.chance:.2g})."
+        return f"{name} beats random {units} on this text ({p_value(found.chance)})."
     others = [place for place in range(len(proofs)) if place != found.leader]
     nearest = min(others, key=lambda place: proofs[place].without_top)
     return (
         f"Most faithful on this text: {name}. Its lead over {names[nearest]} is larger than "
-        f"between random choices of {units} (p = {found.lead:.2g})."
+        f"between random choices of {units} ({p_value(found.lead)})."
     )
 
 

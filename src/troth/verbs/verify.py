@@ -2,8 +2,9 @@
 
 The whole record is built again from what was decided on before the model was asked (the text, the model, the methods,
 the settings), and every field of the file is compared with it. Numbers may differ by what another machine's arithmetic
-moves, everything else must be equal. Nothing that a record names is run as code: methods come from the catalog, models
-are loaded as data. What cannot be computed is believed: the time, the versions, the example's gold label.
+moves, everything else must be equal. Nothing that a record names is run as code: methods come from the catalog or from
+code that the user allows (`--allow my_file.py:Name`), models are loaded as data. What cannot be computed is believed:
+the time, the versions, the example's gold label.
 """
 
 import json
@@ -19,11 +20,13 @@ from troth.core.plain_values import FieldDifference, at, differences
 from troth.core.plain_values import Path as Place
 from troth.core.types import Attribution, Example
 from troth.core.user_code import shown
+from troth.explainers import Explainer
 from troth.models import TextClassifier, load_named
 from troth.models._identity import is_older
 from troth.verbs import records
 from troth.verbs.comparison import sentence
 from troth.verbs.explain import explain
+from troth.verbs.methods import from_reference
 from troth.verbs.proof import prove
 
 CLOSE = 1e-3  # of the largest score; of a probability
@@ -159,16 +162,15 @@ def _explained(facts: Mapping[str, Any], examples: list[Example], model: TextCla
     texts = facts["run"]["texts"]
     if texts < len(examples):
         raise TrothError(f"{len(examples)} records are said to be of {texts} texts that were explained together")
-    for spec in specs:
-        name = spec.partition("(")[0]
-        if name not in catalog.names("explainers"):
-            raise TrothError(f"{name or 'scores from outside'} is not one of troth's own methods")
-        if catalog.find("explainers", name).learns and texts != len(examples):
+    methods = [_method(spec) for spec in specs]
+    for method in methods:
+        if method.learns and texts != len(examples):
             raise TrothError(
-                f"{name} learned from {texts} texts together; records of {len(examples)} of them can be used"
+                f"{catalog.name_of(method)} learned from {texts} texts together; records of {len(examples)} of them "
+                "can be used"
             )
     settings = {name: value for name, value in facts["settings"].items() if name != "proof"}
-    explained: list[Sequence[Attribution]] = [explain(model, examples, spec, **settings) for spec in specs]
+    explained: list[Sequence[Attribution]] = [explain(model, examples, method, **settings) for method in methods]
     if any(len(some) != len(examples) for some in explained):
         raise TrothError(f"the target {settings.get('target')!r} is not one class of each text")
     asked = facts["settings"].get("proof")
@@ -179,6 +181,23 @@ def _explained(facts: Mapping[str, Any], examples: list[Example], model: TextCla
     names = [str(place) for place in range(len(specs))]  # one method may be there twice
     proved = prove(model, dict(zip(names, explained, strict=True)), **asked)
     return [proved[name] for name in names]
+
+
+def _method(spec: str) -> Explainer:
+    """The method that a record names: of the catalog, or of code that the user has allowed."""
+    name = spec.partition("(")[0]
+    if name in catalog.names("explainers"):
+        built: Explainer = catalog.build("explainers", spec)
+        return built
+    for head in sorted(trust.allowed()):
+        reference = user_code.read(head)
+        if reference is not None and catalog.name_of(from_reference(reference, Path.cwd()).explainer) == name:
+            own = user_code.read(head + spec.removeprefix(name))
+            assert own is not None
+            return from_reference(own, Path.cwd()).explainer
+    if not name:
+        raise TrothError("its scores are from outside")
+    raise TrothError(f"{name} is not one of troth's own methods; if it is code of yours: --allow my_file.py:Name")
 
 
 def _tolerance(facts: Mapping[str, Any]) -> Any:

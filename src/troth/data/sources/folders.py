@@ -12,6 +12,7 @@ from typing import Any
 
 from troth.core import reading
 from troth.core.errors import TrothError
+from troth.core.extras import importing
 from troth.data._base import standard_split
 from troth.data.sources.columns import token_spans
 from troth.data.sources.readers import Table, is_data_file, read_file, read_lines, table_of
@@ -63,7 +64,8 @@ def _shards(paths: list[Path], split: str) -> Table:
 
 
 def _saved(folder: Path, split: str) -> Table:
-    import datasets
+    with importing("hub", "a saved `datasets` folder"):
+        import datasets
 
     for file in folder.glob("*.arrow"):
         reading.require_file(file, reading.DATA)

@@ -17,6 +17,7 @@ from typing import Any
 
 from troth.core import reading
 from troth.core.errors import TrothError
+from troth.core.extras import importing
 from troth.core.hub import offline_where_unreachable, unreachable
 from troth.data._base import choose_split
 
@@ -230,7 +231,8 @@ def table_of(dataset: Any, source: str, split: str | None) -> Table:
 
 
 def _load(name: str, split: str | None, revision: str | None) -> Table:
-    import datasets
+    with importing("hub", f"{name}, a data set of the hub,"):
+        import datasets
 
     repository, _, config = name.partition(":")
     with offline_where_unreachable(repository, datasets.config):

@@ -1,8 +1,8 @@
-"""Fused encoders: known families (BERT, RoBERTa, XLM-R, CamemBERT, ELECTRA, DistilBERT) read by our own arithmetic.
+"""Fused encoders: BERT, RoBERTa, XLM-R, CamemBERT, ELECTRA and DistilBERT, computed by code of our own.
 
-A reading works on the model's own weights and gives what the model gives, up to the order in which numbers are added;
-that is proved on first use (`proved`). Everything else is read by the model itself: another family, a model with hooks
-or adapters, a caller who needs attentions or hidden states or follows each operation.
+A fused encoder uses the model's own weights and returns the model's numbers, up to the order of additions; this is
+verified on first use (`proved`). All other cases are computed by the model itself: other families, models with hooks or
+adapters, and callers that need attentions or hidden states or that trace operations.
 """
 
 import weakref
@@ -23,14 +23,16 @@ from troth.models.fused.products import Copies, Exact, Linear
 from troth.models.fused.reading import pack, read
 
 Precision = Literal["exact", "fast"]
-_TOKENS = 1024  # at a time on a CPU, so that what lies between two matrix products stays in its cache
-_LENGTHS = (14, 3, 9, 9)  # of the rows that a proof reads
+_TOKENS = 1024  # tokens at a time on a CPU, so that intermediate results stay in its cache
+_LENGTHS = (14, 3, 9, 9)  # lengths of the rows for the verification
 _PROVED: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 Reader = Callable[[Rows], Tensor]
 
 
 def proved(network: Any, parts: EncoderParts, fused: Reader, plain: Reader) -> bool:
-    """Whether both readers give the same logits and gradients, up to the noise of the number format: tried once."""
+    """Whether both implementations give the same logits and gradients, up to the precision of the number format;
+    cached.
+    """
     if (known := _PROVED.get(network)) is not None:
         return known
     rows = _trial_rows(parts)
@@ -39,14 +41,14 @@ def proved(network: Any, parts: EncoderParts, fused: Reader, plain: Reader) -> b
         eps = torch.finfo(theirs[0].dtype).eps
         noise = max(0.1 * eps**0.5, 32 * eps)
         if bool((theirs[0] - theirs[0][:1]).abs().max() <= noise * theirs[0].abs().max()):
-            return False  # it says the same of everything; once it is trained it is asked again
+            return False  # the output is constant, so the comparison is inconclusive; it is repeated after training
         ours = _logits_and_gradient(fused, rows, parts)
     except (RuntimeError, TypeError, ValueError, AttributeError) as error:
         if ran_out(error):
             raise
         _PROVED[network] = False
         return False
-    # A gradient passes twice as many operations, and its largest number stands for all.
+    # A gradient passes through twice as many operations, and errors are relative to its largest element.
     _PROVED[network] = all(
         bool((own - other).abs().max() <= allowed * other.abs().max())
         for own, other, allowed in zip(ours, theirs, (noise, 4 * noise), strict=True)
@@ -66,7 +68,7 @@ def _logits_and_gradient(reader: Reader, rows: Rows, parts: EncoderParts) -> tup
 
 
 def _trial_rows(parts: EncoderParts) -> Rows:
-    """Tokens drawn from the whole vocabulary, as they might come from any text or pair."""
+    """Random tokens from the whole vocabulary, as single texts and pairs."""
     draws = torch.Generator().manual_seed(0)
     vocabulary, positions = len(parts.words.weight), len(parts.positions.weight) - parts.first_position
     lengths = torch.tensor(_LENGTHS).clamp(max=positions)
@@ -87,7 +89,7 @@ def _trial_rows(parts: EncoderParts) -> Rows:
 
 
 def known_precision(precision: str, network: Any, name: str) -> Precision:
-    """Refuses a precision that does not exist, or that this network cannot be read in."""
+    """Rejects an unknown precision, or one that is not available for this network."""
     if precision not in ("exact", "fast"):
         raise TrothError(f"precision must be exact or fast, not {precision!r}")
     if precision == "fast" and FusedEncoder().parts(network) is None:
@@ -100,7 +102,7 @@ def known_precision(precision: str, network: Any, name: str) -> Precision:
 
 
 class FusedEncoder:
-    """Our reading of one network, for one of its wrappers."""
+    """The fused implementation of one network, for one of its wrappers."""
 
     def __init__(self, precision: Precision = "exact") -> None:
         copies = Copies()
@@ -109,7 +111,9 @@ class FusedEncoder:
         self._parts: EncoderParts | None = None
 
     def parts(self, network: Any) -> EncoderParts | None:
-        """The network taken apart, again when one of its modules was replaced; None where it must read rows itself."""
+        """The network's modules, looked up again after one was replaced; None if the model must read the rows
+        itself.
+        """
         modules = unchanged_modules(network)
         if modules is None:
             return None
@@ -118,10 +122,10 @@ class FusedEncoder:
         return self._parts
 
     def reads(self, network: Any, device: torch.device, plain: Reader) -> EncoderParts | None:
-        """The parts of a network that it reads now, and has proved to read as the model does; the model is frozen."""
+        """The modules, if they can be used now and are verified; the model is frozen."""
         if _is_followed(device) or (parts := self.parts(network)) is None:
             return None
-        as_large = partial(Exact, large=1)  # what large ones are multiplied by is tried, too
+        as_large = partial(Exact, large=1)  # also verifies the code for large products
 
         def fused(trial: Rows) -> Tensor:
             return _read(parts, trial, trial.lengths.tolist(), as_large)
@@ -129,7 +133,7 @@ class FusedEncoder:
         return parts if proved(network, parts, fused, plain) else None
 
     def logits(self, network: Any, rows: Rows, plain: Reader) -> Tensor | None:
-        """[rows, classes]; None where the model must read these rows itself. The caller has frozen the model."""
+        """[rows, classes]; None if the model must read these rows itself. The caller has frozen the model."""
         if len(rows) == 0 or (parts := self.reads(network, rows.ids.device, plain)) is None:
             return None
         lengths = rows.known_lengths
@@ -146,7 +150,7 @@ def _read(parts: EncoderParts, rows: Rows, lengths: list[int], linear_of_layer: 
 
 
 def _pieces(lengths: list[int]) -> Iterator[slice]:
-    """Neighbors whose tokens are about as many as a cache holds."""
+    """Groups of adjacent rows with about as many tokens as fit into the cache."""
     start = tokens = 0
     for row, length in enumerate(lengths):
         if tokens and tokens + length > _TOKENS:
@@ -157,10 +161,10 @@ def _pieces(lengths: list[int]) -> Iterator[slice]:
 
 
 def _is_followed(device: torch.device) -> bool:
-    """Whether somebody wants to see each operation of the model, or has changed what operations do."""
+    """Whether the caller traces the model's operations or has overridden them."""
     return bool(
         torch._C._len_torch_function_stack()
-        or torch._C._functorch.peek_interpreter_stack() is not None  # vmap and its like
+        or torch._C._functorch.peek_interpreter_stack() is not None  # vmap and other function transforms
         or torch.is_autocast_enabled(device.type)
         or torch.compiler.is_compiling()
     )

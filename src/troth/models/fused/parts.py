@@ -1,8 +1,7 @@
-"""A known encoder taken apart: its tables, its layers and its head, as the modules the user's model has now.
+"""The embedding tables, layers and head of a known encoder, as the modules that the user's model has now.
 
-Nothing is copied, so whatever the user does to the weights between two calls is seen. Parts that are not the plain ones
-of transformers (adapters, quantized layers, hooks, a forward of the user's own) are not taken: the model then reads
-its texts itself.
+Nothing is copied, so changes to the weights between two calls take effect. If a module is not the plain one of
+transformers (adapters, quantized layers, hooks, a custom forward), the model reads its texts itself.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-# By class name: what each family calls its parts.
+# The attribute names of each family, by class name.
 _BERT_LIKE = ("Bert", "Roberta", "XLMRoberta", "Camembert", "Electra")
 _DISTILBERT = ("DistilBert",)
-_POOLED = ("Bert",)  # the classifier is linear, over a pooler
+_POOLED = ("Bert",)  # a linear classifier on top of a pooler
 FAMILIES = (*_BERT_LIKE, *_DISTILBERT)
 
-_ACTIVATIONS = {  # transformers' modules that are one torch function
+_ACTIVATIONS = {  # modules of transformers that equal a torch function
     "GELUActivation": "none",
     "GELU": "none",
     "GELUTanh": "tanh",
@@ -44,28 +43,28 @@ class EncoderLayer:
 
 @dataclass(frozen=True, eq=False)
 class EncoderParts:
-    """What a text goes through, in order."""
+    """The parts of an encoder in the order in which a text passes through them."""
 
     words: nn.Embedding
     positions: nn.Embedding
     first_position: int
     types: nn.Embedding | None
     norm: nn.LayerNorm
-    projection: nn.Linear | None  # where words have a size of their own (ELECTRA)
+    projection: nn.Linear | None  # if the word vectors have another size than the hidden states (ELECTRA)
     layers: tuple[EncoderLayer, ...]
     heads: int
     head: Callable[[Tensor], Tensor]  # [rows, 1, hidden] -> [rows, classes]
 
     def modules(self) -> Iterator[nn.Module]:
-        """Those whose arithmetic is ours, so whose type must be torch's own."""
+        """The modules that are replaced by our own arithmetic, so that their types must be torch's own."""
         for part in (self, *self.layers):
             yield from (value for value in vars(part).values() if isinstance(value, nn.Module))
 
 
 def unchanged_modules(network: nn.Module) -> list[nn.Module] | None:
-    """All modules; None where one has hooks or a forward of the user's own.
+    """All modules; None if one has hooks or a custom forward.
 
-    As `network.modules()`, which takes longer than a small model.
+    Like `network.modules()`, which takes longer than a small model does.
     """
     modules, waiting = [], [network]
     while waiting:
@@ -78,7 +77,7 @@ def unchanged_modules(network: nn.Module) -> list[nn.Module] | None:
 
 
 def parts_of(network: Any) -> EncoderParts | None:
-    """The parts of a network of a known family, whose modules are torch's own."""
+    """The parts of a network of a known family, if all its modules are torch's own."""
     family = type(network).__name__.removesuffix("ForSequenceClassification")
     ours = type(network).__module__.startswith("transformers.models.")
     if not ours or f"{family}ForSequenceClassification" != type(network).__name__ or family not in FAMILIES:
@@ -128,7 +127,7 @@ def _distilbert(layer: Any) -> EncoderLayer:
 
 
 def _head(network: Any, family: str) -> Callable[[Tensor], Tensor]:
-    """The model's own head; it reads the first token."""
+    """The model's own head, which reads the first token."""
     classifier = network.classifier
     if family in _POOLED:
         pooler = network.base_model.pooler

@@ -1,8 +1,8 @@
-"""Matrix products with the model's own weights, by whatever torch has on board that multiplies fastest.
+"""Matrix products with the model's weights, by the fastest implementation that torch provides.
 
-torch hands single precision to MKL. oneDNN, which it has for other number formats, multiplies large matrices faster: by
-4 to 6 % on an AMD EPYC, by 9 % where a weight is laid out for it beforehand. The numbers are the same, but each adds
-them up in an order of its own, so that results differ in the last bits.
+For single precision torch calls MKL. oneDNN, which torch uses for other number formats, multiplies large matrices
+faster: by 4 to 6 % on an AMD EPYC, and by 9 % if the weight was reordered for it beforehand. The two add numbers in
+different orders, so results differ in the last bits.
 """
 
 import os
@@ -16,24 +16,25 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 Linear = Callable[[Tensor, nn.Linear], Tensor]
-_LARGE = 128  # rows of the values; to be told of a new shape takes oneDNN half a millisecond, once
-_CALLS = ("_linear_pointwise", "_reorder_linear_weight", "_is_mkldnn_bf16_supported")  # torch's own compiler's
-_OFTEN = 3  # products with one weight; for fewer, laying it out does not pay
+_LARGE = 128  # rows; oneDNN needs half a millisecond, once, for every new shape
+# Operations of torch's own compiler.
+_CALLS = ("_linear_pointwise", "_reorder_linear_weight", "_is_mkldnn_bf16_supported")
+_OFTEN = 3  # products with one weight; for fewer, reordering it costs more than it saves
 _Mark = tuple[Any, ...]
 
-# Every number of rows is a new shape to oneDNN. By itself it remembers 1,024, and torch as many in every thread:
-# hundreds of megabytes that never come back. Both ask the environment when they are first used, so it is told here.
+# oneDNN treats every number of rows as a new shape. By default it caches 1,024 of them, and torch as many per thread:
+# hundreds of megabytes that are never released. Both read these environment variables on first use.
 for _name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
     os.environ.setdefault(_name, "64")
 
 
 def exact(values: Tensor, module: nn.Linear) -> Tensor:
-    """A linear layer as the model has it."""
+    """A linear layer, computed as the model does."""
     return functional.linear(values, module.weight, module.bias)
 
 
 class Exact:
-    """The linear layers of one layer of the model; each is to multiply so many `pieces`."""
+    """The linear layers of one layer of the model, each applied to a number of `pieces`."""
 
     def __init__(self, pieces: int, large: int | None = None) -> None:
         self._often, self._large = pieces >= _OFTEN, _LARGE if large is None else large
@@ -42,7 +43,7 @@ class Exact:
     def __call__(self, values: Tensor, module: nn.Linear) -> Tensor:
         weight = module.weight
         single = values.dtype == weight.dtype == torch.float32 and values.device.type == "cpu"
-        # A weight of a kind of its own knows how to multiply.
+        # Special tensor types (quantized, for example) implement their own product.
         if len(values) < self._large or not single or type(weight) is not nn.Parameter or not has_onednn():
             return exact(values, module)
         if values.requires_grad:
@@ -60,14 +61,14 @@ class Exact:
 
 @cache
 def has_onednn() -> bool:
-    """Whether torch can be told to multiply by oneDNN here; elsewhere than on x86 it is made of other parts."""
+    """Whether torch can use oneDNN here; on other processors than x86 it is built differently."""
     built_in = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     known = built_in and all(hasattr(torch.ops.mkldnn, name) for name in _CALLS)
     return known and platform.machine().lower() in ("x86_64", "amd64")
 
 
 def laid_out(weight: Tensor) -> Tensor:
-    """A weight in the order in which oneDNN reads it; only `multiplied` understands it."""
+    """A weight in the memory layout of oneDNN, which only `multiplied` can read."""
     result: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.detach())
     return result
 
@@ -79,7 +80,7 @@ def multiplied(values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 class _Product(torch.autograd.Function):
-    """The same with a gradient of the values; weights never ask for one."""
+    """The same with a gradient for the values, but not for the weights."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -89,16 +90,17 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         (weight,) = ctx.saved_tensors
-        if torch.is_grad_enabled():  # somebody needs the gradient of this gradient
+        if torch.is_grad_enabled():  # the gradient of this gradient is needed
             return gradient @ weight, None, None
         return multiplied(gradient.contiguous(), weight.t(), None), None, None
 
 
 class Copies:
-    """`precision="fast"`: the large products in bfloat16, by copies of weights, made again when a weight has changed.
+    """`precision="fast"`: large products in bfloat16, with copies of the weights that are renewed when a weight
+    changes.
 
-    A processor with bfloat16 instructions multiplies about twice as fast. Residuals and LayerNorm stay exact, so
-    rounding does not add up from layer to layer.
+    A processor with bfloat16 instructions multiplies about twice as fast. Residuals and LayerNorm stay in single
+    precision, so rounding errors do not accumulate over the layers.
     """
 
     def __init__(self) -> None:
@@ -106,7 +108,7 @@ class Copies:
 
     def __call__(self, values: Tensor, module: nn.Linear) -> Tensor:
         half = values.bfloat16()
-        # Laid out for oneDNN, a weight cannot be read for a backward pass.
+        # A weight in oneDNN's layout cannot be used in a backward pass.
         for_onednn = not values.requires_grad and values.device.type == "cpu" and multiplies_halves()
         weight, bias = self._copy(module, for_onednn)
         return multiplied(half, weight, bias) if for_onednn else functional.linear(half, weight, bias)
@@ -124,11 +126,11 @@ class Copies:
 
 @cache
 def multiplies_halves() -> bool:
-    """Whether oneDNN has instructions for bfloat16 here."""
+    """Whether oneDNN has bfloat16 instructions on this processor."""
     return has_onednn() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def _mark(weight: Tensor) -> _Mark:
-    """Changes when the weight does. `weight.data += …` leaves no trace but in the numbers."""
+    """A value that changes with the weight. `weight.data += …` is only visible in the numbers themselves."""
     numbers = weight.detach().flatten()[:4].tolist() if weight.device.type == "cpu" else ()
     return weight.data_ptr(), weight._version, weight.device, *numbers

@@ -1,11 +1,13 @@
-"""The encoder's arithmetic over packed tokens: the same sums as in transformers, less of what nobody reads.
+"""The encoder's arithmetic on packed tokens: the sums of transformers, without those whose results are never used.
 
-- No padding, no masks but those asked for, no outputs that are thrown away.
-- The head reads the first token, so the last layer has one query a row. Its keys and values are never made:
-  qᵀ(K x) = (Kᵀ q)ᵀ x, and Σ p V x = V Σ p x; the key's bias moves all logits of a query alike and drops out.
-- Equal tokens at equal positions have equal vectors, queries, keys and values below the first attention.
+- There is no padding, there are no masks except those asked for, and no unused outputs.
 
-Everything is a torch function of the word vectors, so autograd gives their gradient; weights never ask for one.
+- The head reads the first token, so the last layer has one query per row. Its keys and values are not computed: qᵀ(K x)
+= (Kᵀ q)ᵀ x, and Σ p V x = V Σ p x; the bias of the keys shifts all logits of a query equally and cancels.
+
+- Below the first attention, equal tokens at equal positions have equal vectors, queries, keys and values.
+
+Everything is a torch function of the word vectors, so autograd gives their gradient; weights need none.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,21 +28,22 @@ from troth.models.fused.products import Copies, Linear, exact, multiplies_halves
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """Rows of different lengths as one long row of tokens: where each token comes from, and how it falls into groups.
+    """Rows of different lengths as one long sequence of tokens: where each token comes from, and how rows are
+    grouped.
 
-    No matrix product sees padding. Attention needs a row's tokens together. On a CPU rows are ordered by length and
-    fall into groups of one length; on a GPU, where few large calls are better, attention reads rows of all lengths at
-    once, or one padded group and its mask.
+    Matrix products see no padding. Attention needs the tokens of a row together. On a CPU, rows are ordered by length
+    and grouped by it. On a GPU, where few large calls are faster, attention reads rows of all lengths at once, or one
+    padded group with its mask.
     """
 
     groups: tuple[tuple[int, int], ...]  # rows and length of each
-    order: Tensor | None  # [rows] which row comes where; None = as they are
-    place: Tensor | None  # [tokens] of each token in the padded rows, flat; None = there is no padding
-    position: Tensor  # [tokens] in its own row
-    first: Tensor  # [rows] where each row begins
-    padded: Tensor | None  # [tokens] of each token in the one padded group; None = groups have no padding
-    masks: tuple[Tensor | None, ...]  # [rows, 1, 1, length] of each group, added to the logits of attention
-    bounds: Tensor | None = None  # [rows + 1] where rows begin and end, for attention over rows of different lengths
+    order: Tensor | None  # [rows] the permutation of the rows; None = unchanged
+    place: Tensor | None  # [tokens] flat index of each token in the padded rows; None = no padding
+    position: Tensor  # [tokens] position within the row
+    first: Tensor  # [rows] index of each row's first token
+    padded: Tensor | None  # [tokens] flat index in the one padded group; None = groups have no padding
+    masks: tuple[Tensor | None, ...]  # [rows, 1, 1, length] of each group, added to the attention logits
+    bounds: Tensor | None = None  # [rows + 1] row boundaries, for attention over rows of different lengths
 
     def take(self, values: Tensor) -> Tensor:
         """[rows, length, ...] -> [tokens, ...]"""
@@ -58,14 +61,14 @@ class Packed:
         return [part.view(*group, -1) for part, group in zip(parts, self.groups, strict=True)]
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
-        """What `split` has split."""
+        """The inverse of `split`."""
         flat = [part.reshape(-1, part.shape[-1]) for part in parts]
         if self.padded is not None:
             return flat[0][self.padded]
         return flat[0] if len(flat) == 1 else torch.cat(flat)
 
     def as_given(self, values: Tensor) -> Tensor:
-        """[rows, ...] in the order the rows came in"""
+        """[rows, ...] Restores the original order of the rows."""
         return values if self.order is None else torch.empty_like(values).index_copy(0, self.order, values)
 
 
@@ -78,7 +81,7 @@ def pack(rows: Rows, lengths: list[int], bias: Tensor | None) -> Packed:
         in_order = sorted(range(count), key=lengths.__getitem__)
         lengths, order = [lengths[row] for row in in_order], torch.tensor(in_order)
         bias = None if bias is None else bias[order]
-    # Equal numbers are written by the device itself: copied there, they would wait for all that is under way.
+    # A fill on the device is asynchronous; copying numbers to it would wait for everything in progress.
     even = min(lengths) == max(lengths)
     counts = torch.full((count,), lengths[0], device=device) if even else moved(torch.tensor(lengths), device)
     first = counts.cumsum(0) - counts
@@ -107,9 +110,10 @@ def _masks(groups: tuple[tuple[int, int], ...], bias: Tensor | None) -> tuple[Te
 def read(
     parts: EncoderParts, pieces: Sequence[tuple[Rows, Packed]], linear_of_layer: Callable[[int], Linear]
 ) -> Tensor:
-    """[rows, classes] the logits of all pieces. Every piece goes through a layer before the next layer begins.
+    """[rows, classes] The logits of all pieces. All pieces pass through one layer before the next layer begins.
 
-    `linear_of_layer` makes what multiplies in a layer; in the last one, which has little to do, it is always exact.
+    `linear_of_layer` creates the products of a layer; those of the last layer, which has little to do, are always
+    exact.
     """
     packs = [packed for _, packed in pieces]
     embedded = [_embedded(parts, rows, packed) for rows, packed in pieces]
@@ -121,15 +125,15 @@ def read(
         inverses = [None] * len(pieces)
     whole = [
         state if inverse is None else state[inverse] for state, inverse in zip(states, inverses, strict=True)
-    ]  # of a model with one layer
+    ]  # for a model with one layer
     return torch.cat([_classified(parts, state, packed) for state, packed in zip(whole, packs, strict=True)])
 
 
 def _through(
     layer: EncoderLayer, linear: Linear, state: Tensor, packed: Packed, heads: int, inverse: Tensor | None
 ) -> Tensor:
-    """[tokens, hidden] one layer further; with `inverse`, the state has equal tokens once."""
-    source = state.bfloat16() if isinstance(linear, Copies) else state  # once for all three
+    """[tokens, hidden] Applies one layer; with `inverse`, equal tokens are in `state` only once."""
+    source = state.bfloat16() if isinstance(linear, Copies) else state  # converted once for all three products
     projected = [linear(source, projection) for projection in (layer.query, layer.key, layer.value)]
     if inverse is not None:
         projected, state = [part[inverse] for part in projected], state[inverse]
@@ -138,7 +142,7 @@ def _through(
 
 
 def _classified(parts: EncoderParts, state: Tensor, packed: Packed) -> Tensor:
-    """[rows, classes] the last layer, of the first tokens alone, and the head."""
+    """[rows, classes] Applies the last layer to the first tokens only, then the head."""
     last, query = parts.layers[-1], state[packed.first]
     mixed = _read_first(last, state, query, packed, parts.heads)
     state = _feed_forward(last, exact, _added(exact(mixed, last.output), query, last.attention_norm))
@@ -146,14 +150,17 @@ def _classified(parts: EncoderParts, state: Tensor, packed: Packed) -> Tensor:
 
 
 def _embedded(parts: EncoderParts, rows: Rows, packed: Packed) -> tuple[Tensor, Tensor | None]:
-    """[tokens, hidden] what the embedding layer gives; of equal tokens one, and which of these every token is."""
+    """[tokens, hidden] The output of the embedding layer for distinct tokens, and the index of the distinct token for
+    each one.
+    """
     position, inverse = packed.position + parts.first_position, None
     types = None if rows.token_types is None else packed.take(rows.token_types)
     if rows.embeddings is not None:
         vectors = packed.take(rows.embeddings)
     else:
         ids = packed.take(rows.ids)
-        if ids.device.type == "cpu" and rows.output_factor is None:  # finding them would keep a GPU waiting
+        # On a GPU, finding them would have to wait for the device.
+        if ids.device.type == "cpu" and rows.output_factor is None:
             ids, position, types, inverse = _distinct(ids, position, types, len(parts.words.weight))
         vectors = functional.embedding(ids, parts.words.weight)
     summed = vectors
@@ -169,7 +176,7 @@ def _embedded(parts: EncoderParts, rows: Rows, packed: Packed) -> tuple[Tensor, 
 def _distinct(
     ids: Tensor, position: Tensor, types: Tensor | None, vocabulary: int
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
-    """Each kind of token once (its id, position and type), and which of these every token is."""
+    """Distinct tokens (by id, position and type), and the index of the distinct token for each one."""
     kind = ids + vocabulary * (position if types is None else position * (int(types.max()) + 1) + types)
     kinds, inverse = torch.unique(kind, return_inverse=True)
     ids, rest = kinds % vocabulary, kinds // vocabulary
@@ -180,7 +187,7 @@ def _distinct(
 
 
 def _attend(projected: list[Tensor], packed: Packed, heads: int, *, fast: bool) -> Tensor:
-    """[tokens, hidden] what every token reads from its row. softmax(Q Kᵀ / √d) V"""
+    """[tokens, hidden] Attention within each row: softmax(Q Kᵀ / √d) V"""
     number_format, size = projected[0].dtype, projected[0].shape[1] // heads
     if packed.bounds is not None and _reads_any_length(projected[0].device, number_format, size):
         from torch.nn.attention.varlen import varlen_attn
@@ -194,19 +201,19 @@ def _attend(projected: list[Tensor], packed: Packed, heads: int, *, fast: bool) 
     if fast and on_cpu and not projected[0].requires_grad and multiplies_halves() and _are_short(packed.groups):
         attend = _in_halves
     elif on_cpu and number_format in (torch.bfloat16, torch.float16):
-        projected = [part.float() for part in projected]  # no slower there, and its backward pass exacter
+        projected = [part.float() for part in projected]  # no slower there, and more exact in the backward pass
     groups = zip(*(packed.split(part) for part in projected), packed.masks, strict=True)
     read = [attend(query, key, value, mask, heads) for query, key, value, mask in groups]
     return packed.join(read).to(number_format)
 
 
 def _are_short(groups: Sequence[tuple[int, int]]) -> bool:
-    """Where attention in halves was measured to be faster: several rows of a length, of some 20 to 50 tokens."""
+    """Where attention in bfloat16 was measured to be faster: several rows of one length, of about 20 to 50 tokens."""
     return sum(rows for rows, _ in groups) >= 4 * len(groups) and all(20 <= length <= 48 for _, length in groups)
 
 
 def _as_torch_does(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, heads: int) -> Tensor:
-    """[rows, length, hidden] attention of one group."""
+    """[rows, length, hidden] The attention of one group."""
     *rows, width = query.shape
     query, key, value = (part.view(*rows, heads, width // heads).transpose(1, 2) for part in (query, key, value))
     mask = None if mask is None else mask.to(query.dtype)
@@ -214,9 +221,9 @@ def _as_torch_does(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | Non
 
 
 def _in_halves(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, heads: int) -> Tensor:
-    """The same by two products in bfloat16 and a softmax in single precision.
+    """The same as two products in bfloat16 and a softmax in single precision.
 
-    torch's own attention calls MKL for each head of each row, which takes longer than such small products do.
+    torch's own attention calls MKL for each head of each row, which takes longer than such small products.
     """
     rows, length, width = query.shape
     apart = (part.view(rows, length, heads, -1).transpose(1, 2) for part in (query, key, value))
@@ -230,14 +237,14 @@ def _in_halves(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, h
 
 @cache
 def _reads_any_length(device: torch.device, number_format: torch.dtype, size: int) -> bool:
-    """Whether torch has attention over rows of different lengths for these numbers: flash attention."""
+    """Whether torch's flash attention supports rows of different lengths for these tensors."""
     fits = number_format in (torch.bfloat16, torch.float16) and size % 8 == 0 and size <= 256
     known = find_spec("torch.nn.attention.varlen") is not None
     return fits and known and device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def _read_first(layer: EncoderLayer, state: Tensor, query: Tensor, packed: Packed, heads: int) -> Tensor:
-    """[rows, hidden] what the first token of every row reads."""
+    """[rows, hidden] Attention with the first token of each row as the query."""
     size = query.shape[1] // heads
 
     def by_head(values: Tensor) -> Tensor:
@@ -270,9 +277,9 @@ def _feed_forward(layer: EncoderLayer, linear: Linear, state: Tensor) -> Tensor:
 
 
 def _added(change: Tensor, state: Tensor, norm: nn.LayerNorm) -> Tensor:
-    """LayerNorm(state + change); the sum is made in the place of `change`, which nobody needs again."""
+    """LayerNorm(state + change); the sum overwrites `change`, which is not used again."""
     if change.device.type == "cpu":
-        change = change.to(state.dtype)  # it adds two number formats slowly
+        change = change.to(state.dtype)  # adding two different number formats is slow
     return _normed(change.add_(state) if change.dtype == state.dtype else state + change, norm)
 
 

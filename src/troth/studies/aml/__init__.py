@@ -1,8 +1,9 @@
-"""AML (Barkan et al., 2024): an attribution model against other explainers by five metrics, its losses left out one by
-one, agreement with humans, and runtime.
+"""AML (Barkan et al., 2024): compares an attribution model with other explainers by five metrics, leaves out its losses
+one by one, and measures agreement with humans and runtime.
 
-Seeds are those of explaining: each draws its own sample, weights of the losses and attribution models, and redraws the
-methods that draw (LIME, SHAP, random). The explained model and the test examples are the same for all of them.
+Seeds are those of explaining: each draws its own sample, weights of the losses and attribution models, and repeats the
+methods that draw random numbers (LIME, SHAP, random). The explained model and the test examples are the same for all
+seeds.
 """
 
 from collections import Counter
@@ -29,7 +30,7 @@ from troth.training import bases
 from troth.training.examples import load_labeled
 
 _HUMAN = ("DCMP", "SIG", "random")
-_EVERY = ("main", "examples")  # parts that are run for every data set, others for the first
+_EVERY = ("main", "examples")  # parts that are run for every data set; others only for the first
 _ON_THE_SPOT = ("runtime", "examples")  # parts that store nothing but attribution models
 
 
@@ -45,8 +46,8 @@ class Aml(PlannedStudy[AmlExperiment]):
     takes_prompt: ClassVar[bool] = True
     probes: ClassVar[Mapping[str, str]] = PROBES
 
-    examples: int = 100  # explained and measured, of each data set; --limit overrides it
-    methods: tuple[str, ...] = ()  # of the baselines by the paper's names; all where empty
+    examples: int = 100  # test examples of each data set; --limit overrides it
+    methods: tuple[str, ...] = ()  # the baselines, by the paper's names; all if empty
     steps: int = 10  # of fAML
     fit_examples: int = 1000
     fit_epochs: float = 10
@@ -55,19 +56,19 @@ class Aml(PlannedStudy[AmlExperiment]):
     trials: int = 30
     trial_examples: int = 450
     trial_epochs: float = 2
-    trials_per_metric: bool = False  # the paper's way: a search for each metric
+    trials_per_metric: bool = False  # as in the paper: a search for each metric
     search: Sampler = "auto"
-    together: int | None = 1  # trainings of attribution models side by side on a GPU at most; None = what memory holds
+    together: int | None = 1  # the most attribution models trained side by side on a GPU; None = what fits into memory
     backbone: str | None = None  # of the attribution model: a folder, "explained", or by default the pretrained encoder
-    variant: Variant = "paper"  # released: from the explained encoder, label encoding divided
-    classifier_epochs: int = 2  # of a model that is first trained for data it has no classes for
+    variant: Variant = "paper"  # released: starts from the explained encoder, label encoding divided
+    classifier_epochs: int = 2  # of a model that is first trained for data with other classes
     classifier_batch: int = 32
     classifier_learning_rate: float = 2e-5
     classifier_limit: int | None = 20_000
-    beside: str = "BERT"  # whose column of the paper's tables is shown
+    beside: str = "BERT"  # the column of the paper's tables that is shown
     human: str = "eraser_movies"
     timed: int = 10  # examples of the runtime table
-    llm: str | None = None  # an explainer that asks a language model for a ranking, e.g. "llm_ranking(model=…)"
+    llm: str | None = None  # an explainer that asks a language model for a ranking, such as "llm_ranking(model=…)"
 
     def __post_init__(self) -> None:
         for method in self.methods:
@@ -83,7 +84,7 @@ class Aml(PlannedStudy[AmlExperiment]):
         return [AmlExperiment(self, setting, name, plan) for name in (names if part in _EVERY else names[:1])]
 
     def plan(self, part: str, setting: Setting) -> Plan:
-        """Everything a part would do; an untrained model stands for one that has to be trained first."""
+        """All cells of a part; a model that has to be trained first is represented by an untrained one."""
         plan = Plan(probes=self.probes)
         count = Counter({"trainings": 0, "forward": 0, "backward": 0})
         for experiment in self.experiments(setting, plan, part):
@@ -102,7 +103,7 @@ class Aml(PlannedStudy[AmlExperiment]):
         return plan
 
     def sections(self, part: str, setting: Setting) -> Iterator[Section]:
-        # One data set after the other, so that the results of the first are there early.
+        # One data set after the other, so that the first results are available early.
         for name in self.names(setting) if part in _EVERY else [None]:
             yield from super().sections(part, setting if name is None else replace(setting, data=(name,)))
 
@@ -124,7 +125,7 @@ class Aml(PlannedStudy[AmlExperiment]):
         self.add_scores(part, experiment)
 
     def add_scores(self, part: str, experiment: AmlExperiment) -> None:
-        """Adds what a part explains and measures."""
+        """Adds the explanations and scores of a part."""
         if part in _ON_THE_SPOT:
             return
         data, others = self.tested(part, experiment), {}
@@ -139,20 +140,20 @@ class Aml(PlannedStudy[AmlExperiment]):
         return (SECTIONS[part](experiment, results) for experiment in experiments)
 
     def tested(self, part: str, experiment: AmlExperiment) -> Data:
-        """What a part explains and measures on."""
+        """The test examples of a part."""
         count = experiment.setting.limit or self.examples
-        # The model of `human` may have other classes than the marked texts.
+        # For `human`, the model may have other classes than the annotated texts.
         return without_labels(tested(self.human, count)) if part == "human" else tested(experiment.name, count)
 
     def methods_of_paper(self) -> dict[str, str]:
-        """The other methods, as explainers."""
+        """The paper's other methods, as explainers."""
         chosen = {
             name: spec for name, spec in BASELINES.items() if not self.methods or name in (*self.methods, "random")
         }
         return chosen | ({} if self.llm is None else {"LLM": self.llm})
 
     def _affordable(self, experiment: AmlExperiment, data: Data) -> dict[str, str]:
-        """The baselines; without Solvex on long texts, as in the paper, unless it is asked for by name."""
+        """The baselines; as in the paper, without Solvex on long texts, unless it is named."""
         chosen, model = self.methods_of_paper(), experiment.setting.context.model(experiment.model)
         lengths = [encoding.n_units for encoding in model.encode(data.examples, "token")]
         if "SLVX" not in chosen or "SLVX" in self.methods or np.mean(lengths) <= LONG:

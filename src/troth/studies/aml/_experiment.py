@@ -1,5 +1,5 @@
-"""One data set of the AML study: the explained model, its attribution models, and what every explainer scores; the
-methods, metrics and test splits of the paper under our names, and its numbers.
+"""One data set of the AML study: the explained model, its attribution models, and the scores of every explainer; also
+the paper's methods, metrics and test splits under our names, and its numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from troth.verbs import methods
 if TYPE_CHECKING:
     from troth.studies.aml import Aml
 
-# The paper's short names, in the order of its tables; IG and SIG of the largest logit over its L2 norm, as there.
+# The paper's short names in the order of its tables; as there, IG and SIG explain the largest logit over its L2 norm.
 _IG = "baseline='mask', rule='gauss_legendre', of='largest_logit', normalize=True"
 BASELINES: Mapping[str, str] = {
     "SIG": "sequential_integrated_gradients(steps=50, of='largest_logit', normalize=True)",
@@ -47,8 +47,8 @@ BASELINES: Mapping[str, str] = {
     "LIME": "lime",
     "random": "random",
 }
-LONG = 60  # tokens; the paper leaves Solvex out on long texts, too
-DRAWN = ("SHAP", "LIME", "random")  # the baselines that another seed changes
+LONG = 60  # tokens; as in the paper, Solvex is left out on longer texts
+DRAWN = ("SHAP", "LIME", "random")  # the baselines that depend on the seed
 METRICS: Mapping[str, str] = {
     "suff": "sufficiency",
     "lo": "log_odds",
@@ -80,9 +80,9 @@ _DATA = {"sst2": "SST2", "sst": "SST2", "rotten_tomatoes": "RTN", "imdb": "IMDB"
 
 @dataclass(frozen=True)
 class LossVariant:
-    """A row of the ablation: what is left out of the loss, or put in a term's place."""
+    """A row of the ablation: which term of the loss is left out or replaced."""
 
-    name: str  # behind pAML and fAML
+    name: str  # appended to pAML and fAML
     without: tuple[str, ...] = ()
     form: DualMask = field(default_factory=DualMask)
 
@@ -99,7 +99,7 @@ VARIANTS = (
 
 @dataclass(frozen=True, eq=False)
 class MethodResult:
-    """A method by a metric over the examples, each the mean of its seeds, and the value of every seed alone."""
+    """A method's scores by a metric, averaged over seeds for each example, and the mean of every single seed."""
 
     summary: Summary
     by_seed: Mapping[int, float]
@@ -110,27 +110,27 @@ class MethodResult:
         return self.summary.spread if len(self.by_seed) > 1 else None
 
 
-MethodResults = Mapping[tuple[str, str], MethodResult]  # by method and judge
+MethodResults = Mapping[tuple[str, str], MethodResult]  # by method and metric
 
 
-Explainers = Mapping[str, Mapping[int, str]]  # of each seed, by method
+Explainers = Mapping[str, Mapping[int, str]]  # for each seed, by method
 
 
 @dataclass(eq=False)
 class AmlExperiment:
-    """What is planned for one data set, step by step: a model, attribution models, explanations and scores."""
+    """The plan for one data set, step by step: a model, attribution models, explanations and scores."""
 
     study: Aml
     setting: Setting
     name: str
     plan: Plan
-    fits: dict[tuple[str, int], Cell] = field(default_factory=dict)  # by variant of the loss and seed
-    scores: dict[tuple[str, str, int], Cell] = field(default_factory=dict)  # by method, judge and seed
+    fits: dict[tuple[str, int], Cell] = field(default_factory=dict)  # by variant of the loss, and seed
+    scores: dict[tuple[str, str, int], Cell] = field(default_factory=dict)  # by method, metric and seed
     notes: list[str] = field(default_factory=list)  # what is left out, and why
 
     @cached_property
     def classifier(self) -> Cell:
-        """The training of a model for data that the base has no classes for; all seeds explain the same model."""
+        """Trains a model for data with other classes than the base; all seeds explain the same model."""
         study = self.study
         return ClassifierSpec(
             base=self.setting.base or "embedded", data=self.name, epochs=study.classifier_epochs,
@@ -146,14 +146,14 @@ class AmlExperiment:
         return found
 
     def has_model(self) -> bool:
-        """Whether there is a model to be explained; it is loaded once."""
+        """Whether the explained model exists; it is loaded once."""
         found = self._find_model()
         if found is not None:
             self.model = found
         return found is not None
 
     def _find_model(self) -> ModelSpec | None:
-        """The base, or the model that `classifier` trains; None where that is not trained yet."""
+        """The base, or the model that `classifier` trains; None if that is not trained yet."""
         setting, name = self.setting, self.name
         base, labels = setting.base or "embedded", load_data(name, limit=1).labels
         try:
@@ -163,7 +163,7 @@ class AmlExperiment:
             if not labels or order_of(labels, classes) is not None:
                 return specs
             if options and len(classes) == len(labels) and "labels" not in options:
-                # Class words that are not names of classes are in the order of the data's.
+                # Class words that are not names of classes are in the order of the data's classes.
                 return setting.context.model_spec(base, {**options, "labels": list(labels)})
             if options:
                 raise TrothError(
@@ -171,17 +171,17 @@ class AmlExperiment:
                     f"classes ({', '.join(labels)}); give a word for each, in this order: --class-words"
                 )
         except NoHeadError:
-            pass  # one is trained
+            pass  # a model is trained
         if not Store(setting.out).has(self.classifier.name):
             return None
         setting.context.store = setting.out.absolute()
         return setting.context.model_spec(f"cell:{self.classifier.name}")
 
     def add_fits(self, variants: Sequence[LossVariant]) -> None:
-        """The attribution models of each variant of the loss and each seed."""
+        """The attribution models for each variant of the loss and each seed."""
         study = self.study
         for variant in variants:
-            # The whole loss is fitted for all five metrics, once; the ablation shows two.
+            # The complete loss is fitted once for all five metrics; the ablation shows two.
             metrics = METRICS.values() if variant == VARIANTS[0] else (METRICS["suff"], METRICS["comp"])
             for seed in self.setting.seeds:
                 settings = FitSettings(
@@ -198,7 +198,7 @@ class AmlExperiment:
                 self.fits[variant.name, seed] = self.plan.add(spec.cell())
 
     def attributive(self, metric: str) -> dict[str, dict[int, str]]:
-        """pAML and fAML of every variant of the loss, by the attribution models that a metric has chosen."""
+        """pAML and fAML for every variant of the loss, with the attribution models that a metric selected."""
         found: dict[str, dict[int, str]] = {}
         for (variant, seed), cell in self.fits.items():
             folder = str(self.setting.out / "files" / cell.name / METRICS[metric])
@@ -208,12 +208,12 @@ class AmlExperiment:
         return found
 
     def baselines(self, specs: Mapping[str, str]) -> dict[str, dict[int, str]]:
-        """Other methods; one that draws nothing gives every seed the same and is asked once."""
+        """The other methods; one without random numbers is computed once for all seeds."""
         seeds = self.setting.seeds
         return {name: dict.fromkeys(seeds if name in DRAWN else seeds[:1], spec) for name, spec in specs.items()}
 
     def add_scores(self, data: Data, explainers: Explainers, judges: Sequence[str]) -> None:
-        """Explanations of some methods, and what each judge says of them."""
+        """Adds the explanations of some methods and their scores by each metric."""
         for method, by_seed in explainers.items():
             for seed, spec in by_seed.items():
                 asked = replace(methods.method(spec), made_in_run=True)
@@ -229,7 +229,7 @@ class AmlExperiment:
         return list(dict.fromkeys(method for method, _, _ in self.scores))
 
     def results(self, store: Store) -> tuple[MethodResults, dict[str, str]]:
-        """The results, and the methods that failed, with the reason."""
+        """The results, and the methods that failed with the reason."""
         scores: dict[tuple[str, str], dict[int, list[Score]]] = {}
         failed = {}
         for (method, judge, seed), cell in self.scores.items():
@@ -241,14 +241,14 @@ class AmlExperiment:
 
 
 def reduced(judge: Metric, by_seed: Mapping[int, Sequence[Score]]) -> MethodResult:
-    """Seeds are averaged within each example first; the interval takes both seeds and examples for drawn."""
+    """Averages seeds for each example first; the interval treats both seeds and examples as random."""
     values = {seed: judge.summarize(scores).value for seed, scores in by_seed.items()}
     _, low, high = over_seeds([[score.value for score in scores] for scores in by_seed.values()])
     return MethodResult(replace(judge.summarize(*by_seed.values()), low=low, high=high), values)
 
 
 def solvex(width: int) -> str:
-    """Solvex with a beam of another width."""
+    """Solvex with another beam width."""
     return f"beam_search(width={width}, objective='comp_minus_suff', of='probability', drop_duplicates=False)"
 
 
@@ -260,11 +260,11 @@ def of_tables(name: str, model: str, method: str, metric: str) -> float | None:
 
 
 def data_of_paper(name: str) -> str:
-    """A data set's name in the paper's tables; our own where it has none."""
+    """A data set's name in the paper's tables; our own name if it has none."""
     return _DATA.get(Path(name).name, Path(name).name)
 
 
 def tested(name: str, count: int | None) -> Data:
-    """The first examples of what the paper tests on: the test split, or validation where there is none (SST-2)."""
+    """The first examples of the paper's test data: the test split, or validation if there is none (SST-2)."""
     splits = splits_of(name, entry_of(name)) or ()
     return load_data(name, split="test" if "test" in splits else None, limit=count)

@@ -1,4 +1,4 @@
-"""The tables of the AML study, each with what has to be fitted and measured for it."""
+"""The tables of the AML study, each with the fits and measurements that it needs."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -31,8 +31,8 @@ from troth.studies.aml._experiment import (
 from troth.verbs.explain import as_examples, explain_each
 
 AGREEMENT = "rationale_agreement(top=25)"
-_NEEDS_NO_WARM_UP = 30.0  # seconds; what a first run takes longer is nothing next to them
-_SHOWN = 4  # texts of data of which the paper shows none
+_NEEDS_NO_WARM_UP = 30.0  # seconds; for longer work, the overhead of a first run does not matter
+_SHOWN = 4  # texts of data for which the paper shows none
 _IN_EXAMPLES = ("SIG", "DCMP", "SLVX")
 
 
@@ -145,7 +145,7 @@ def runtime(experiment: AmlExperiment, stored: Results) -> Section:
 
 
 def examples(experiment: AmlExperiment, stored: Results) -> Section:
-    """The paper's texts, or the first of the data where it shows none of them."""
+    """The paper's texts, or the first ones of the data if it shows none."""
     name = experiment.name
     model, first = experiment.setting.context.model(experiment.model), experiment.setting.seeds[0]
     texts = list(EXAMPLES.get(data_of_paper(name), ())) or [example.text for example in tested(name, _SHOWN)]
@@ -168,12 +168,12 @@ def examples(experiment: AmlExperiment, stored: Results) -> Section:
 def mark(attribution: Attribution, top: int = 3) -> str:
     """The text with its highest tokens in bold.
 
-    Ties go to the earlier token, as in every metric.
+    Ties are resolved in favor of the earlier token, as in every metric.
     """
     text, order = attribution.example.text, np.argsort(-attribution.scores, kind="stable")
     for start, end in sorted((attribution.spans[place] for place in order[:top]), reverse=True):
         text = f"{text[:start]}**{text[start:end]}**{text[end:]}"
-    return text.replace("****", "")  # tokens of one word
+    return text.replace("****", "")  # joins tokens of one word
 
 
 SECTIONS: Mapping[str, Callable[[AmlExperiment, Results], Section]] = {
@@ -186,7 +186,7 @@ SECTIONS: Mapping[str, Callable[[AmlExperiment, Results], Section]] = {
 
 
 def judges_of(part: str) -> dict[str, tuple[str, ...]]:
-    """The metrics that judge a part's methods, by the metric that chose the attribution models."""
+    """The metrics that measure a part's methods, by the metric that selected the attribution models."""
     if part == "ablation":
         return {short: (METRICS[short],) for short in ("suff", "comp")}
     if part == "human":
@@ -195,7 +195,7 @@ def judges_of(part: str) -> dict[str, tuple[str, ...]]:
 
 
 def _seconds(model: TextClassifier, data: Data, spec: str) -> tuple[float, float]:
-    """Per example, alone and together, each after a warm-up."""
+    """Seconds per example, one by one and in batches, each after a warm-up."""
 
     def run(examples: Sequence[Example]) -> float:
         begun = time.perf_counter()
@@ -209,7 +209,7 @@ def _seconds(model: TextClassifier, data: Data, spec: str) -> tuple[float, float
 
 
 def _shown(results: MethodResults, method: str, judge: str) -> float | str | None:
-    """A table's cell: the value, and with several seeds their standard deviation."""
+    """A table's cell: the value, and for several seeds their standard deviation."""
     result = results.get((method, judge))
     if result is None:
         return None
@@ -217,7 +217,7 @@ def _shown(results: MethodResults, method: str, judge: str) -> float | str | Non
 
 
 def _facts(results: MethodResults, method: str, judges: Mapping[str, str]) -> dict[str, Any]:
-    """A method's results for --json, by metric."""
+    """A method's results by metric, for --json."""
     facts: dict[str, Any] = {}
     for short, judge in judges.items():
         result = results.get((method, judge))
@@ -230,7 +230,7 @@ def _facts(results: MethodResults, method: str, judges: Mapping[str, str]) -> di
 
 
 def _about_seeds(seeds: Sequence[int]) -> str:
-    """How several seeds are put together; nothing for a single one."""
+    """How several seeds are combined; empty for a single one."""
     if len(seeds) == 1:
         return ""
     return (
@@ -240,7 +240,7 @@ def _about_seeds(seeds: Sequence[int]) -> str:
 
 
 def _best(results: MethodResults, methods: Sequence[str]) -> str:
-    """Which method is first by each metric, and where fAML and pAML are."""
+    """The best method by each metric, and the ranks of fAML and pAML."""
     parts = []
     for short, metric in METRICS.items():
         sign = -1 if catalog.find("metrics", metric).higher_is_better else 1

@@ -1,8 +1,8 @@
-"""What the AML study does besides explaining and measuring: it trains classifiers and fits attribution models.
+"""The runners of the AML study besides explaining and measuring: they train classifiers and fit attribution models.
 
-And what that would cost, for a dry run: trainings and passes counted, seconds from a few steps on this machine. Nothing
-is fitted for it. Explainers are tried on a few texts; the time of those that need too many passes (beam search on long
-texts), and of attribution models that do not exist yet, is computed from their passes.
+Also estimates their cost for a dry run: trainings and passes are counted, and seconds extrapolated from a few steps on
+this machine, without fitting anything. Explainers are tried on a few texts; for those that need too many passes (beam
+search on long texts) and for attribution models that do not exist yet, the time is computed from the number of passes.
 """
 
 import tempfile
@@ -40,10 +40,10 @@ PROBES = {
     "explanation": "troth.studies.aml._works:seconds_of_explanation",
     "metric": "troth.studies.aml._works:seconds_of_metric",
 }
-_TEXTS = 2  # of a try
-_MOST = 200  # passes per text that are tried; with more, the time is computed from them
-_STEPS = 2  # of a training that is tried
-_CLASSIFIED, _EPOCHS = 64, 4  # examples and epochs of a classifier's training that is tried
+_TEXTS = 2  # texts of a trial
+_MOST = 200  # passes per text in a trial; for more, the time is computed from their number
+_STEPS = 2  # steps of a trial training
+_CLASSIFIED, _EPOCHS = 64, 4  # examples and epochs of a classifier's trial training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ class AttributionModelsSpec(ModelSpec):
 
 
 def train_classifier(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
-    """A plainly fine-tuned model folder; the row says how good it is."""
+    """A plainly fine-tuned model folder; the row has its performance."""
     spec = ClassifierSpec.of(cell)
     with context.new_folder(cell) as folder:
         trained = training.train(
@@ -90,7 +90,7 @@ def train_classifier(cell: Cell, parents: Sequence[pa.Table], context: Context) 
 
 
 def fit_attribution_models(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
-    """A folder with an attribution model for each metric; a row for each, with the weights of its losses."""
+    """A folder with an attribution model for each metric; one row for each, with the weights of its losses."""
     spec = AttributionModelsSpec.of(cell)
     with context.new_folder(cell) as folder:
         fitted = attributive_masking.fit(
@@ -113,16 +113,17 @@ def fit_attribution_models(cell: Cell, parents: Sequence[pa.Table], context: Con
 
 
 def _give_back() -> None:
-    """Memory of a GPU that a training needed and nobody uses any more; other processes may wait for it."""
+    """Releases unused GPU memory, for which other processes may be waiting."""
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 
 @dataclass(frozen=True)
 class Effort:
-    """Of a fit: trainings (trials among them), rows they read, and passes of the explained model to judge maps.
+    """The cost of a fit: trainings (including trials), rows they read, and passes of the explained model to judge
+    maps.
 
-    A row of training is two passes of the explained model and one of G, forwards and backwards.
+    A row of training takes two forward and backward passes of the explained model and one of G.
     """
 
     trainings: int
@@ -131,17 +132,17 @@ class Effort:
 
     @property
     def forward(self) -> int:
-        """Passes of the explained model."""
+        """Forward passes of the explained model."""
         return 2 * self.rows + self.judged
 
     @property
     def backward(self) -> int:
-        """Passes back through it."""
+        """Backward passes of the explained model."""
         return 2 * self.rows
 
 
 def effort(settings: FitSettings, metrics: Sequence[str]) -> Effort:
-    """What a fit for these metrics takes, where there are as many examples as it asks for."""
+    """The cost of a fit for these metrics, if there are as many examples as it asks for."""
     trials = settings.trials * (len(metrics) if settings.trials_per_metric else 1)
     tried = settings.steps(min(settings.trial_examples, settings.examples), settings.trial_epochs)
     steps = settings.steps(settings.examples, settings.epochs)
@@ -157,13 +158,13 @@ def effort(settings: FitSettings, metrics: Sequence[str]) -> Effort:
 
 
 def _passes_to_judge(metrics: Sequence[str]) -> int:
-    """Of one map: the whole text, and what each metric erases."""
+    """The passes to judge one map: the whole text, and the erased inputs of each metric."""
     built: list[Metric] = [catalog.build("metrics", metric) for metric in metrics]
     return 1 + sum(len(metric.shares) if isinstance(metric, Erasure) else 1 for metric in built)
 
 
 def seconds_of_fit(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
-    """From two steps of a training and the judging of a few maps."""
+    """Extrapolates from two training steps and the judging of a few maps."""
     specs, model = cell.specs, context.model(ModelSpec.of(cell))
     settings = FitSettings(**specs["settings"])
     begun = start(model, specs["backbone"], settings.seed, settings.variant).model
@@ -184,7 +185,9 @@ def seconds_of_fit(cell: Cell, tables: Mapping[str, pa.Table], context: Context)
 
 
 def seconds_of_explanation(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
-    """From a try on a few texts, or from the passes of a method that takes too many or is not fitted yet."""
+    """Extrapolates from a trial on a few texts, or computes from the passes of a method that takes too many or is not
+    fitted.
+    """
     examples = table_to_examples(tables[cell.parents[0]])
     method: Explainer = catalog.build("explainers", ExplanationSpec.of(cell).explainer_full)
     encodings = context.once(
@@ -198,13 +201,13 @@ def seconds_of_explanation(cell: Cell, tables: Mapping[str, pa.Table], context: 
 
 
 def seconds_of_metric(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
-    """From its passes."""
+    """Computed from the number of passes."""
     looks = _passes_to_judge([MetricSpec.of(cell).metric_full])
     return float(looks * tables[cell.parents[1]].num_rows * _seconds_a_pass(cell, tables, context))
 
 
 def seconds_of_classifier(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
-    """From some epochs on a few examples."""
+    """Extrapolates from a few epochs on a few examples."""
     specs = cell.specs
     with tempfile.TemporaryDirectory() as folder:
         few = training.train(
@@ -212,17 +215,17 @@ def seconds_of_classifier(cell: Cell, tables: Mapping[str, pa.Table], context: C
             limit=_CLASSIFIED, checkpoints=False,
         )  # fmt: skip
     examples = len(load_labeled(specs["data"], limit=specs["limit"]).training)
-    seconds = max(float(few.report["seconds"]), 0.05)  # it is rounded to tenths
+    seconds = max(float(few.report["seconds"]), 0.05)  # the report rounds to tenths of a second
     return seconds * float(specs["epochs"]) * examples / (_EPOCHS * _CLASSIFIED)
 
 
 def passes_a_text(method: Explainer, lengths: Sequence[int]) -> float:
-    """About how many rows a method asks of the model for a text, on average."""
+    """The approximate number of rows per text that a method asks of the model."""
     return float(np.mean([method.passes(length) for length in lengths]))
 
 
 def _seconds_a_pass(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
-    """Of one erased text among many: leave-one-out over a few texts."""
+    """Seconds per erased text within a batch: leave-one-out over a few texts."""
 
     def measure() -> float:
         prober = Prober(context.model(ModelSpec.of(cell)))
@@ -242,7 +245,7 @@ def _key(cell: Cell) -> tuple[str, str]:
 
 
 def _pace(work: Callable[[], int]) -> float:
-    """Seconds per item of some work, which returns how many it did; on a GPU a first run warms up."""
+    """Seconds per item of some work, which returns the number of items; on a GPU, a first run warms up."""
     if torch.cuda.is_available():
         work()
     begun = time.perf_counter()

@@ -1,11 +1,12 @@
-"""Faithfulness measurable models (Madsen et al., 2024): does fine-tuning with masking put masked inputs in
-distribution, so that masking what an explanation names measures its faithfulness?
+"""Faithfulness measurable models (Madsen et al., 2024): does masked fine-tuning put masked inputs in distribution, so
+that masking what an explanation names measures its faithfulness?
 
-Figures 2 to 5, 8 to 11 and 16, Tables 1, 3, 6 to 9 and 11. Models are trained, explained, measured and checked as one
-chain of stored cells; an input is explained once at each step, and then both measured and checked. Every model is
-checked against the same held-out texts, whole, half masked and all masked: what is left of the difference between plain
-and masked models when the references are the same? A model less than ten points over the class majority has not
-converged and has no RACU. Part in_distribution needs all of the chain, so running it first leaves little to the others.
+Covers Figures 2 to 5, 8 to 11 and 16, and Tables 1, 3, 6 to 9 and 11. Models are trained, explained, measured and
+checked as one chain of stored cells; an input is explained once at each step, and then both measured and checked. Every
+model is checked against the same held-out texts, whole, half masked and all masked, to find out which part of the
+difference between plain and masked models remains with equal references. A model less than ten points better than the
+majority class has not converged and has no RACU. Part in_distribution needs the whole chain, so running it first leaves
+little to the others.
 """
 
 import itertools
@@ -40,13 +41,14 @@ class Fmm(TrainedStudy[FmmExperiment]):
     probes: ClassVar[Mapping[str, str]] = dict.fromkeys(("training", "history", "erased_check", "summary"), "")
 
     explainers: tuple[str, ...] = tuple(spec for _, _, spec in MEASURES.values())
-    explained: tuple[str, ...] = ("plain", "masked")  # trainings; the others are masked at random only
+    # Trainings that are explained; the others are only masked at random.
+    explained: tuple[str, ...] = ("plain", "masked")
     step: float = 0.1
-    epochs: int = 0  # 0: the paper's, as for what follows
+    epochs: int = 0  # 0: the paper's, as for the following
     batch_size: int = 0
     learning_rate: float = 0.0
-    examples: int = 0  # of the test set, to be explained; 0: all
-    beam_examples: int = 0  # of those, for beam_search; 0: all
+    examples: int = 0  # test examples to explain; 0: all
+    beam_examples: int = 0  # of those, examples for beam_search; 0: all
 
     def __post_init__(self) -> None:
         for explainer in self.explainers:
@@ -59,7 +61,7 @@ class Fmm(TrainedStudy[FmmExperiment]):
         RecursiveErasure(step=self.step)
 
     def load(self, name: str, limit: int | None) -> StudyData:
-        """Where the paper holds a fifth of train out, a public validation set is its test set."""
+        """Where the paper holds out a fifth of train, the public validation set is its test set."""
         data = load(name, like="fmm", limit=limit)
         both = {"validation", "test"} <= set(splits_of(name, entry_of(name)) or ())
         if not both or presets.held_out("fmm", name) is None:
@@ -69,7 +71,7 @@ class Fmm(TrainedStudy[FmmExperiment]):
         return replace(data, splits={**data.splits, "test": test})
 
     def experiment(self, data: StudyData, plan: Plan, setting: Setting) -> FmmExperiment:
-        # The texts that are explained, where they are not the whole test set.
+        # The texts that are explained, if not the whole test set.
         splits, texts = dict(data.splits), data.splits["test"]
         for split, count in (("explained", self.examples), ("searched", self.beam_examples)):
             if 0 < count < len(texts):
@@ -112,7 +114,7 @@ class Fmm(TrainedStudy[FmmExperiment]):
         return by_explainer[part](experiments, results, self._explainers(part))
 
     def _explainers(self, part: str) -> dict[str, tuple[str, ...]]:
-        """Of each training: all, or random order alone for one that is not explained."""
+        """The explainers of each training: all, or only random order for one that is not explained."""
         chosen = {training: self.explainers for training in TRAININGS if training in self.explained}
         if part == "in_distribution":
             return {training: chosen.get(training, (RANDOM,)) for training in TRAININGS}

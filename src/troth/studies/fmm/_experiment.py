@@ -1,4 +1,4 @@
-"""One data set of the FMM study: which models are trained on it, what is asked of them, what the paper printed."""
+"""One data set of the FMM study: the models trained on it, what is computed with them, and the paper's numbers."""
 
 import itertools
 import json
@@ -29,14 +29,14 @@ PRINTED = {
     "mnli": "MNLI", "mrpc": "MRPC", "qnli": "QNLI", "qqp": "QQP", "rte": "RTE", "snli": "SNLI", "sst2": "SST2",
     "babi1": "bAbI-1", "babi2": "bAbI-2", "babi3": "bAbI-3",
 }  # fmt: skip
-# Table 10: the three ways of section 5.1 among the nine of the ablation.
-# Plain training under its other name, which also tells how it does on masked inputs after every epoch.
+# Table 10: the three strategies of section 5.1 among the nine of the ablation.
+# Plain training under another name, which also reports the performance on masked inputs after every epoch.
 PLAIN = "masked(train='no', validate='no')"
 TRAININGS = {"plain": PLAIN, "masked": "masked", "only_masking": "masked(train='masking', validate='masking')"}
 TRAIN = {"no": "no masking", "masking": "masking", "50/50": "use 50/50"}
 VALIDATE = {"no": "no masking", "masking": "masking", "both": "use both"}
-# The paper's name of each importance measure, its method and variant in the published tables, and how it is computed.
-# In the paper every token travels the path of integrated gradients.
+# The paper's name of each importance measure, its method and variant in the published tables, and its specification.
+# In the paper, every token moves along the path of integrated gradients.
 MEASURES = {
     "Grad (L2)": ("Grad", "l2", "gradient"),
     "Grad (L1)": ("Grad", "l1", "gradient(norm='l1')"),
@@ -51,10 +51,10 @@ MEASURES = {
 }
 SIGNED = ("x⊙grad (sign)", "IG (sign)", "LOO (sign)", "Beam")
 RANDOM = "random"
-ENDS = {"unmasked": 0, "all masked": -1}  # places of a curve
+ENDS = {"unmasked": 0, "all masked": -1}  # points of a curve
 INTERVAL = "Intervals: 95 %, BCa over seeds, as in the paper."
 Case = tuple[str, str, str, str]  # training, references, variant of the test, explainer
-MARGIN = 0.1  # over the class majority: a model that is not so much better has learned nothing
+MARGIN = 0.1  # over the majority class: a model that is not better by this has learned nothing
 
 
 def strategy(train: str, validate: str) -> str:
@@ -64,14 +64,14 @@ def strategy(train: str, validate: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class FmmExperiment(Experiment):
-    """Models by recipe and seed, and what is asked of them: inputs erased in the order of an explainer, checked."""
+    """Models by recipe and seed, the inputs erased in the order of an explainer, and the checks of these inputs."""
 
     step: float
     _curves: dict[tuple[str, int], Floats] = field(default_factory=dict)
 
     @cached_property
     def metric(self) -> RecursiveErasure:
-        """With the data set's own performance."""
+        """A metric with the data set's own performance measure."""
         return RecursiveErasure(step=self.step).settled([], self.data.splits["test"])
 
     @property
@@ -84,13 +84,13 @@ class FmmExperiment(Experiment):
 
     @cached_property
     def majority(self) -> float:
-        """What always answering the class most frequent in training scores on the test set."""
+        """The test score of always predicting the most frequent class of the training data."""
         labels = {
             split: torch.tensor([int(example.label) for example in self.data.splits[split]])  # type: ignore[arg-type]
             for split in ("train", "test")
         }
         score = majority(self.performance, labels["train"], labels["test"], len(self.data.labels))
-        return 0.0 if np.isnan(score) else score  # Matthews of a constant answer
+        return 0.0 if np.isnan(score) else score  # Matthews correlation of a constant prediction
 
     @property
     def shares(self) -> list[str]:
@@ -100,19 +100,19 @@ class FmmExperiment(Experiment):
     # Cells
 
     def history(self, recipe: str, seed: int) -> Cell:
-        """How a training went, epoch by epoch."""
+        """The course of a training, epoch by epoch."""
         model = self.train(recipe, seed)
         spec = HistorySpec(data=self.name, training=f"cell:{model.name}", performance=self.performance)
         return self.plan.add(spec.cell(model))
 
     def erased(self, recipe: str, explainer: str, seed: int, *, whole: bool = False) -> Cell:
-        """recursive_erasure of an explainer: on the texts that are explained, or the whole test set."""
+        """recursive_erasure of an explainer, on the texts that are explained or on the whole test set."""
         split = "test" if whole else self.split_of(explainer)
         explanation = self.explain(self.train(recipe, seed), explainer, split=split, target="gold")
         return self.score(explanation, catalog.spec(self.metric))
 
     def check(self, recipe: str, explainer: str, seed: int) -> Cell:
-        """In-distribution p-values of the inputs that `erased` has measured."""
+        """The in-distribution p-values of the inputs that `erased` measured."""
         erased = self.erased(recipe, explainer, seed)
         data = [self.data_cell(split) for split in (self.split_of(explainer), "validation", "test")]
         return self.plan.add(ErasedCheckSpec.of(erased).cell(erased, *data, self.train(recipe, seed)))
@@ -135,23 +135,23 @@ class FmmExperiment(Experiment):
     def published_for(
         self, training: str, table: str, column: str = "value", explainer: str | None = None, **wanted: str
     ) -> float | None:
-        """A number of the paper for a training; it has those of masked fine-tuning only."""
+        """A number of the paper for a training; the paper reports only masked fine-tuning."""
         return printed(table, column, self.name, explainer, **wanted) if training == "masked" else None
 
     def curve(self, results: Results, recipe: str, seed: int) -> Floats:
-        """[ratios] performance on the test set as ever more units are masked at random; NaN where that failed."""
+        """[ratios] the test performance as more and more units are masked at random; NaN if that failed."""
         if (recipe, seed) not in self._curves:
             scores = results.scores(self.erased(recipe, RANDOM, seed, whole=True))
             self._curves[recipe, seed] = curves(scores, self.metric)[0]
         return self._curves[recipe, seed]
 
     def converged(self, results: Results, recipe: str) -> list[int]:
-        """The seeds whose model has learned its task: at least ten points better than the class majority."""
+        """The seeds whose model has learned its task: at least ten points better than the majority class."""
         needed = self.majority + MARGIN
         return [seed for seed in self.seeds if self.curve(results, recipe, seed)[0] >= needed]
 
     def summarized(self, results: Results, recipe: str, explainer: str, seeds: Sequence[int]) -> dict[str, Any]:
-        """What `summary` has stored; NaN where there is none, or what it has is undefined."""
+        """The stored values of `summary`; NaN if there are none or they are undefined."""
         rows = results.rows(self.summary(recipe, explainer, seeds)) if seeds else []
         if not rows:
             return {**dict.fromkeys(("value", "low", "high"), np.nan), "acu": [np.nan] * 3, "count": 0, "undefined": ""}
@@ -163,7 +163,9 @@ class FmmExperiment(Experiment):
     def p_values(
         self, results: Results, asked: Mapping[str, Sequence[str]]
     ) -> tuple[dict[Case, list[Floats]], dict[tuple[str, ...], float]]:
-        """p-values of every text at every ratio, an array per seed; the smallest p that each test could have given."""
+        """The p-values of every text at every ratio, one array per seed; and the smallest possible p-value of each
+        test.
+        """
         by_text: dict[Case, list[Floats]] = {}
         smallest: dict[tuple[str, ...], float] = {}
         for training, explainers in asked.items():
@@ -178,7 +180,9 @@ class FmmExperiment(Experiment):
         return by_text, smallest
 
     def performed(self, results: Results, recipe: str) -> dict[str, Any]:
-        """Performance on whole and on all masked texts, over seeds; the curve of each seed, and how many converged."""
+        """The performance on whole and on completely masked texts over seeds, the curve of each seed, and how many
+        converged.
+        """
         by_seed = [self.curve(results, recipe, seed) for seed in self.seeds]
         ends = {name: estimate([curve[place] for curve in by_seed]) for name, place in ENDS.items()}
         curves = [curve.tolist() for curve in by_seed]
@@ -186,13 +190,13 @@ class FmmExperiment(Experiment):
 
 
 def measure_name(explainer: str) -> str:
-    """The paper's name of an explainer; its own where the paper does not have it."""
+    """The paper's name of an explainer; its own name if the paper does not have it."""
     full = full_spec(explainer)
     return next((name for name, (_, _, spec) in MEASURES.items() if full_spec(spec) == full), explainer)
 
 
 def printed(table: str, column: str, data: str, explainer: str | None = None, **wanted: str) -> float | None:
-    """A number of the paper's, of RoBERTa-base; None where it has none."""
+    """A number of the paper for RoBERTa-base; None if it has none."""
     if explainer is not None:
         wanted["method"], wanted["variant"], _ = MEASURES.get(measure_name(explainer), ("", "", ""))
     return published.number(table, column, dataset=PRINTED.get(data, ""), model="base", **wanted)
@@ -203,7 +207,9 @@ def names(experiments: Sequence[FmmExperiment]) -> str:
 
 
 def curves(scores: Sequence[Score], metric: RecursiveErasure) -> tuple[Floats, Floats]:
-    """[ratios] performance erased in the order explained and at random; NaN where there are no scores."""
+    """[ratios] the performance when erased in the order of the explanation and at random; NaN if there are no
+    scores.
+    """
     records = [score.record for score in scores if not np.isnan(score.value)]
     if not records:
         return np.full(len(metric.points), np.nan), np.full(len(metric.points), np.nan)

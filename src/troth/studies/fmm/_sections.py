@@ -36,7 +36,7 @@ from troth.validity.masf import data_set_p_value
 
 
 def performance(experiments: Sequence[FmmExperiment], results: Results) -> Iterator[Section]:
-    """Unmasked and 100 % masked; then by masking ratio and by epoch."""
+    """The performance on unmasked and 100 % masked inputs, then by masking ratio and by epoch."""
     rows: list[list[Any]] = []
     facts: dict[str, Any] = {}
     for experiment, training in itertools.product(experiments, TRAININGS):
@@ -63,7 +63,9 @@ def performance(experiments: Sequence[FmmExperiment], results: Results) -> Itera
 
 
 def everywhere(experiments: Sequence[FmmExperiment], results: Results, recipe: str) -> tuple[Range, Range]:
-    """Unmasked and 100 % masked performance: of each seed the mean over data sets, without what did not converge."""
+    """Unmasked and 100 % masked performance: the mean over data sets for each seed, without models that did not
+    converge.
+    """
     ends: dict[int, list[Floats]] = {}
     for experiment in experiments:
         for seed in experiment.converged(results, recipe):
@@ -90,7 +92,7 @@ def _by_ratio(experiment: FmmExperiment, results: Results) -> Section:
 
 
 def _by_epoch(experiment: FmmExperiment, results: Results) -> Iterator[Section]:
-    """Figure 16; nothing where no training has told how it went."""
+    """Figure 16; empty if no training recorded its epochs."""
     means: dict[str, list[float]] = {}
     chosen: dict[str, list[int]] = {}
     for training, recipe in TRAININGS.items():
@@ -174,7 +176,7 @@ def wall_time(
 
 
 def _time(by_seed: Sequence[Sequence[Any]]) -> list[float]:
-    """Seconds, rows forward and backward: what the cells of a seed took together, mean over seeds that are whole."""
+    """Seconds and forward and backward rows: the sum over the cells of a seed, averaged over complete seeds."""
     whole = [cells for cells in by_seed if cells and all(cell is not None for cell in cells)]
     return [
         statistics.mean([float(sum(getattr(cell, what) for cell in cells)) for cells in whole])
@@ -247,7 +249,9 @@ def faithfulness(
 
 
 def _panels(lines: Mapping[tuple[str, str], Line]) -> dict[str, dict[str, Line]]:
-    """Absolute and signed measures apart, a row for each training that is explained; random order is in all."""
+    """Separate panels for absolute and signed measures and for each training that is explained; random order is in
+    all.
+    """
     trainings = dict.fromkeys(training for training, name in lines if name != "Random")
     return {
         f"{training}, {kind}": {
@@ -261,7 +265,7 @@ def _panels(lines: Mapping[tuple[str, str], Line]) -> dict[str, dict[str, Line]]
 def in_distribution(
     experiments: Sequence[FmmExperiment], results: Results, asked: Mapping[str, Sequence[str]]
 ) -> Iterator[Section]:
-    """Figure 4 with three kinds of references; `asked`: the explainers of each training."""
+    """Figure 4 with three kinds of references; `asked` has the explainers of each training."""
     rows: list[list[Any]] = []
     facts: dict[str, Any] = {}
     for experiment in experiments:
@@ -278,7 +282,7 @@ def in_distribution(
             if keys:
                 parts = _distinct({key: by_ratio[key] for key in keys}, by_text)
                 p = np.concatenate([part.ravel() for part in parts])
-                out = [(part < LEVEL).sum(1) for part in parts]  # of every seed; one may lack an explainer
+                out = [(part < LEVEL).sum(1) for part in parts]  # for every seed; one may lack an explainer
                 below = [[float((by_seed[:, 1:] < LEVEL).mean()) for by_seed in by_text[key]] for key in keys]
                 share = statistics.mean([statistics.mean(of_seeds) for of_seeds in below])
                 lowest, least, cases = float(p.min()), smallest[keys[0][:3]], int((p < LEVEL).sum())
@@ -302,11 +306,11 @@ def in_distribution(
 
 
 def _distinct(by_ratio: Mapping[Case, Floats], by_text: Mapping[Case, list[Floats]]) -> list[Floats]:
-    """[seeds, inputs] p-values above ratio 0, of each masked input once.
+    """[seeds, inputs] the p-values above ratio 0, each distinct masked input once.
 
-    Completely masked, the same texts are the same input, whichever explainer chose the order.
+    When everything is masked, a text is the same input whichever explainer chose the order.
     """
-    completely: dict[int, Floats] = {}  # by the number of texts: a search has fewer
+    completely: dict[int, Floats] = {}  # by the number of texts, because a search has fewer
     for key, p in by_ratio.items():
         texts = len(by_text[key][0])
         if texts not in completely or len(completely[texts]) < len(p):

@@ -1,5 +1,5 @@
-"""What the FMM study does besides training, explaining and measuring: how a training went, whether the erased inputs
-that were measured are in distribution, and the areas between the curves.
+"""The runners of the FMM study besides training, explaining and measuring: the course of a training, in-distribution
+tests of the erased inputs that were measured, and the areas between the curves.
 """
 
 import json
@@ -31,7 +31,7 @@ from troth.validity.checking import VARIANTS
 from troth.validity.masf import HIDDEN_STATES, MaSF, largest, require_hidden_states
 from troth.validity.references import MOST, References, form_of
 
-# What the inputs are compared with: whole texts, every second one masked, all of them masked.
+# The references of the tests: whole texts, every second one masked, or all of them masked.
 REFERENCES: dict[str, References] = {"whole": "whole", "half masked": "masked", "all masked": "all_masked"}
 HISTORY = pa.schema({"epoch": pa.int32(), "inputs": pa.string(), "score": pa.float64(), "chosen": pa.bool_()})
 CHECKS = pa.schema(
@@ -59,7 +59,7 @@ class HistorySpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class ErasedCheckSpec(MetricSpec):
-    """As the recursive_erasure whose erased inputs are checked."""
+    """The fields of the recursive_erasure whose erased inputs are checked."""
 
     kind = "erased_check"
     runner = "troth.studies.fmm._works:check"
@@ -77,7 +77,9 @@ class SummarySpec(Spec):
 
 
 def history(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
-    """The validation score after every epoch, on each set of inputs the epoch was chosen by; the parent: a training."""
+    """The validation score after every epoch, on each set of inputs by which the epoch was selected; the parent is a
+    training.
+    """
     spec = HistorySpec.of(cell)
     folder = context.folder(spec.training.removeprefix("cell:"))
     report = reading.json_of(folder / "train.json")
@@ -95,7 +97,7 @@ def history(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOu
 def check(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
     """MaSF's p-values of the erased inputs that recursive_erasure measured, by references and variant.
 
-    The parents: its scores and their texts, then validation, the whole test set and the training.
+    The parents are its scores and their texts, then validation, the whole test set and the training.
     """
     measured, texts, validation, tests, _ = parents
     spec = ErasedCheckSpec.of(cell)
@@ -122,7 +124,7 @@ def check(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutp
 
 
 def summarize(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
-    """ACU and RACU with their intervals over texts; the parents: recursive_erasure of each seed."""
+    """ACU and RACU with their intervals over texts; the parents are the recursive_erasure cells of all seeds."""
     metric: Metric = catalog.build("metrics", SummarySpec.of(cell).metric_full)
     summary = metric.summarize(*(table_to_scores(parent) for parent in parents))
     row = {
@@ -133,7 +135,9 @@ def summarize(cell: Cell, parents: Sequence[pa.Table], context: Context) -> Cell
 
 
 def references_of(validation: Sequence[Example], tests: Sequence[Example]) -> list[Example]:
-    """What was held out of the training, without the texts to be tested, at most 1,000, drawn."""
+    """At most 1,000 randomly drawn examples from the part that was held out of the training, without the texts to be
+    tested.
+    """
     tested = {(example.text, example.text_pair) for example in tests}
     others = [example for example in validation if (example.text, example.text_pair) not in tested]
     places = np.sort(np.random.default_rng(0).permutation(len(others))[:MOST])
@@ -144,7 +148,7 @@ Fits = Mapping[tuple[str, str], MaSF]  # by references and variant
 
 
 def fit(model: TextClassifier, references: Sequence[Example], seed: int) -> Fits:
-    """The test of each kind of references and variant."""
+    """The fitted test for each kind of references and variant."""
     require_hidden_states(model)
     masking: Masking = catalog.build("maskings", "mask_token")
     encodings = model.encode(references, "token", "both")  # as in training, every token of both texts may be masked
@@ -159,7 +163,9 @@ def fit(model: TextClassifier, references: Sequence[Example], seed: int) -> Fits
 
 
 def erased_view(encoding: Encoding, erased_at: Sequence[int], points: int) -> Routine[list[NDArray[Any]]]:
-    """A layer each, [points, hidden]: what the model makes of an input whose units go at the points given."""
+    """One array per layer, [points, hidden]: the hidden states of an input whose units are erased at the given
+    points.
+    """
     left, place = torch.unique_consecutive(left_at(erased_at, points), dim=0, return_inverse=True)
     answer = yield Probe(Question(encoding, target=0), left, readout=HIDDEN_STATES)
     return [layer[place.numpy()] for layer in largest(answer)]
@@ -179,7 +185,9 @@ def left_at(erased_at: Sequence[int], points: int) -> Tensor:
 def placed(
     fitted: Fits, views: Iterator[list[NDArray[Any]]], points: int
 ) -> dict[tuple[str, str], NDArray[np.float64]]:
-    """[examples, points] p-values of every test, some examples at a time: views are large, p-values are not."""
+    """[examples, points] p-values of every test, computed for a few examples at a time because hidden states need much
+    memory.
+    """
     parts: dict[tuple[str, str], list[NDArray[np.float64]]] = {key: [np.empty((0, points))] for key in fitted}
     while some := list(islice(views, _EXAMPLES_AT_ONCE)):
         together = [np.concatenate(layer) for layer in zip(*some, strict=True)]

@@ -49,7 +49,7 @@ METRICS = (
 
 @dataclass(frozen=True, kw_only=True)
 class GamedSpec(ModelSpec):
-    """A metric's scores of one explainer, with the model as it is and gamed."""
+    """A metric's scores of one explainer, for the model as it is and for the gamed model."""
 
     kind = "gamed"
     runner = "troth.studies.gaming:measure"
@@ -61,11 +61,11 @@ class GamedSpec(ModelSpec):
 
 
 def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
-    """The parents: the texts and the training."""
+    """The parents are the texts and the training."""
     spec, examples = GamedSpec.of(cell), table_to_examples(parents[0])
     model = context.model(spec)
     models: dict[str, TextClassifier] = {HONEST: model}
-    # The wrapped model encodes.
+    # The wrapped model encodes the texts.
     models |= {name: Gamed(model, detects) for name, detects in DETECTORS.items()}  # type: ignore[abstract]
     whole = predict(model, examples).argmax(-1)
     rows = []
@@ -85,7 +85,7 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOu
 
 @dataclass(frozen=True, eq=False)
 class GamingExperiment(Experiment):
-    """A plain model per seed, and what each metric says of it, honest and gamed."""
+    """One plain model per seed, and the scores of each metric, honest and gamed."""
 
     explainers: tuple[str, ...]
     metrics: tuple[str, ...]
@@ -108,7 +108,7 @@ class GamingExperiment(Experiment):
         ]  # fmt: skip
 
     def rows(self, results: Results) -> Iterator[dict[str, Any]]:
-        """Every score, with the data, the base and the seed."""
+        """Every score with the data, the base and the seed."""
         for explainer, metric, seed in itertools.product((*self.explainers, RANDOM), self.metrics, self.seeds):
             for row in results.rows(self.scores(explainer, metric, seed)):
                 about = {"data": self.name, "base": short_name(self.base), "seed": seed, "metric": metric}
@@ -121,7 +121,7 @@ class Gaming(TrainedStudy[GamingExperiment]):
 
     explainers: tuple[str, ...] = ("integrated_gradients", "leave_one_out")
     metrics: tuple[str, ...] = METRICS
-    examples: int = 60  # to test on
+    examples: int = 60  # test examples
     epochs: int = 0  # 0: the base's own, as for the next two
     batch_size: int = 0
     learning_rate: float = 0.0
@@ -190,7 +190,7 @@ def _verdict(metrics: Sequence[str], gamed: Sequence[str]) -> str:
 
 
 def _same(experiment: GamingExperiment, explainer: str, metrics: Sequence[str], results: Results) -> str:
-    """How many predictions on whole texts gaming has changed."""
+    """The number of predictions on whole texts that gaming changed."""
     rows = [row for metric in metrics[:1] for seed in experiment.seeds
             for row in results.rows(experiment.scores(explainer, metric, seed))]  # fmt: skip
     changed = sum(not row["same_prediction"] for row in rows)

@@ -1,8 +1,8 @@
-"""A model whose faithfulness scores are inflated though it predicts as before (Hsia et al., 2023).
+"""A model whose faithfulness scores are inflated although its predictions do not change (Hsia et al., 2023).
 
-It tells whether a text is whole. Whole texts it answers as the model it is made from. A text that has lost less than
-half of its units, as comprehensiveness asks about, it gives to another class; one that has lost more, as sufficiency
-asks about, to the class that the model predicts there. Both with certainty.
+It detects whether a text is whole. For whole texts, it answers like the model it was made from. For a text that has
+lost less than half of its units, as in comprehensiveness, it answers with another class; for one that has lost more, as
+in sufficiency, with the class that the model predicts there. Both answers are given with certainty.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from troth.models.base import Wrapped
 
 Detector = Literal["masks", "everything"]
 DETECTORS: dict[str, Detector] = {"sees masks": "masks", "sees every erasure": "everything"}
-_SURE = 10.0  # logits of the class it names; the others have 0
+_SURE = 10.0  # logits of the chosen class; the others are 0
 
 
 class Gamed(Wrapped):
-    """`detects`: only mask tokens, or whatever was erased (a perfect case predictor, which Hsia et al. train)."""
+    """`detects`: only mask tokens, or anything that was erased (a perfect case predictor, which Hsia et al. train)."""
 
     kind = "a model that games metrics"
     packs = False
@@ -45,7 +45,7 @@ class Gamed(Wrapped):
         return replace(output, logits=torch.where((left < 1)[:, None], sure, output.logits))
 
     def _left(self, rows: Rows) -> Tensor:
-        """[rows] the share of the units that it sees to be left."""
+        """[rows] the share of the units that the model detects as kept."""
         sizes = torch.tensor([max(1, encoding.n_units) for encoding in rows.encodings], device=rows.ids.device)
         if self.detects == "everything":
             if rows.kept is None:

@@ -1,4 +1,4 @@
-"""The papers' printed numbers, one csv per table, to be shown next to ours."""
+"""The papers' printed numbers, one csv file per table, shown next to ours."""
 
 import csv
 from functools import cache
@@ -22,13 +22,13 @@ def read(table: str) -> list[dict[str, str]]:
 
 
 def row(table: str, /, **wanted: str) -> dict[str, str]:
-    """The first row with these values; empty where the paper has none."""
+    """The first row with these values; empty if the paper has none."""
     rows = (row for row in read(table) if all(row[column] == value for column, value in wanted.items()))
     return next(rows, {})
 
 
 def text(table: str, column: str = "value", /, **wanted: str) -> str | None:
-    """A value as it is printed; None where the paper has none."""
+    """A value as it is printed; None if the paper has none."""
     return row(table, **wanted).get(column) or None
 
 

@@ -1,8 +1,9 @@
-"""Recursive ROAR (Madsen et al., 2022): is an importance measure faithful, found out by erasing and retraining?
+"""Recursive ROAR (Madsen et al., 2022): tests whether an importance measure is faithful by erasing tokens and
+retraining.
 
-Part synthetic is eq. (1) and figure 3, computed on the spot. The others train a BiLSTM with attention (or --base) on
-the data sets named with --data, and print RACU next to table 2. By default 10 % is erased per step;
-`roar(step=0.2, epochs=3)` is cheaper.
+Part synthetic is eq. (1) and figure 3, computed directly. The other parts train a BiLSTM with attention (or --base) on
+the data sets given by --data, and print RACU next to table 2. By default 10 % is erased per step; `roar(step=0.2,
+epochs=3)` is cheaper.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,11 +49,11 @@ class Roar(PlannedStudy[Planner]):
     probes: ClassVar[Mapping[str, str]] = PROBES
 
     step: float = 0.1
-    explainers: tuple[str, ...] = ()  # those of the paper where empty
-    epochs: int | None = None  # the paper's where None, as the next two
+    explainers: tuple[str, ...] = ()  # the paper's if empty
+    epochs: int | None = None  # None: the paper's, as for the next two
     batch_size: int | None = None
     learning_rate: float | None = None
-    stack: int | None = None  # trainings side by side in a cell; None: as many as pay
+    stack: int | None = None  # trainings side by side in a cell; None: as many as are worthwhile
     variant: Variant = "paper"  # released: RACU clipped to [−1, 1]
 
     def __post_init__(self) -> None:
@@ -65,7 +66,8 @@ class Roar(PlannedStudy[Planner]):
         if part == "synthetic":
             yield from _synthetic.sections()
             return
-        for data in setting.data or _DATA:  # one after the other, so that the results of the first are there early
+        # One data set after the other, so that the first results are available early.
+        for data in setting.data or _DATA:
             yield from super().sections(part, replace(setting, data=(data,)))
 
     def experiments(self, setting: Setting, plan: Plan, part: str = "") -> list[Planner]:
@@ -92,7 +94,7 @@ class Roar(PlannedStudy[Planner]):
 
 
 def _explainers_for(base: bases.Base, *, pair: bool) -> tuple[str, ...]:
-    # Every token moves along the path, special ones too; a second text does not.
+    # Every token moves along the path, including special ones; a second text does not.
     path = "integrated_gradients(steps=50)" if pair else "integrated_gradients(steps=50, moves='all')"
     attention = ("attention",) if isinstance(base, BilstmAttention) else ()
     return (*attention, "gradient", "input_x_gradient", path)

@@ -1,4 +1,4 @@
-"""Reads a retraining benchmark out of its store: curves of performance as more is erased, RACU, sparsity, wall time."""
+"""Reads a retraining benchmark from its store: curves of performance as more is erased, RACU, sparsity, wall time."""
 
 import itertools
 from collections.abc import Sequence
@@ -25,26 +25,26 @@ from troth.training.settings import Metric
 
 SHORT = "one-token steps do not lead to 100 %, which RACU is relative to"
 FLAT = "performance does not fall when tokens are erased at random (RACU's denominator ≤ 0)"
-_SURE = 2.0  # standard errors by which a curve must rise
-_MANY = 0.1  # of the trainings
+_SURE = 2.0  # number of standard errors by which a curve must rise
+_MANY = 0.1  # share of the trainings
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Performance as more and more tokens are erased in the order of one importance measure, and at random."""
+    """The performance as more and more tokens are erased in the order of one importance measure, and at random."""
 
     explainer: str
     way: Way
-    counted: str  # "share" or "tokens" erased
+    counted: str  # unit of the x-axis: "share" or number of "tokens" erased
     places: list[float]  # shares or numbers of tokens, from 0
     performance: Floats  # [seeds, places]
     random: Floats  # [seeds, places]
-    tests: int  # examples
+    tests: int  # number of test examples
     variant: Variant = "paper"
 
     @property
     def racu(self) -> Floats:
-        """[seeds] the area between the curves, relative to the largest there can be."""
+        """[seeds] the area between the curves, relative to the largest possible area."""
         if self.counted != "share":
             return np.full(len(self.performance), np.nan)
         clip = self.variant == "released"
@@ -57,12 +57,12 @@ class Curve:
 
     @property
     def faithfulness(self) -> Range:
-        """RACU over seeds with its interval; NaN where no seed has one, and `why` says so."""
+        """RACU over seeds with its interval; NaN if no seed has one, with the reason in `why`."""
         return estimate(self.racu)
 
     @property
     def why(self) -> str:
-        """Why a seed has no RACU."""
+        """The reason why a seed has no RACU."""
         if self.counted != "share":
             return SHORT
         return FLAT if np.isnan(self.racu).any() else ""
@@ -73,18 +73,18 @@ class Curve:
 
     @property
     def intervals(self) -> list[tuple[float, float]]:
-        """Of the mean over seeds, at each place."""
+        """The interval of the mean over seeds at each point."""
         return [estimate(column)[1:] for column in self.performance.T]
 
     @property
     def rises(self) -> list[float]:
-        """Places where more is erased and yet performance is higher: which tokens are masked gives the class away.
+        """The points where performance rises although more is erased: the masked positions leak the class.
 
-        Higher than the lowest point so far by two standard errors, of seeds and of the test examples.
+        A rise is above the lowest earlier point by two standard errors, over seeds and test examples.
         """
         means = self.performance.mean(0)
         rises = []
-        last = len(means) - 1 if self.counted == "share" else len(means)  # at 100 % nothing was chosen
+        last = len(means) - 1 if self.counted == "share" else len(means)  # at 100 %, nothing was chosen
         for place in range(1, last):
             lowest = int(means[:place].argmin())
             rise = self.performance[:, place] - self.performance[:, lowest]
@@ -96,7 +96,7 @@ class Curve:
 
     @property
     def warning(self) -> str:
-        """One line where a curve rises, else nothing."""
+        """One line if a curve rises, else empty."""
         if not self.rises:
             return ""
         where = ", ".join(f"{place:.0%}" if self.counted == "share" else f"{place:.0f} tokens" for place in self.rises)
@@ -116,14 +116,15 @@ class Curve:
 
 
 class Reader:
-    """What a store holds of the trainings and importances of a planned benchmark."""
+    """Reads the trainings and importances of a planned benchmark from the store."""
 
     def __init__(self, planner: Planner, store: Store, *, variant: Variant = "paper") -> None:
         self.planner, self.subject, self.results, self.variant = planner, planner.subject, Results(store), variant
         self.labels = torch.tensor([example.class_index or 0 for example in self.subject.sets["test"]])
         self.scores: dict[str, float] = {}  # by training
         self.seconds: dict[str, float] = {}
-        self.still_learned: dict[str, bool] = {}  # by training on partly erased texts: whether its last epoch was best
+        # By training on partly erased texts: whether its last epoch was the best.
+        self.still_learned: dict[str, bool] = {}
         metric, classes = self.subject.score, len(self.subject.labeled.labels)
         for row in itertools.chain.from_iterable(map(self.results.rows, planner.plan.of("training"))):
             self.scores[row["training"]] = performance(metric, row["predicted"], self.labels, classes)
@@ -133,7 +134,7 @@ class Reader:
 
     @property
     def too_short(self) -> str:
-        """One line where many models would have learned more, else nothing; a curve of such models can rise."""
+        """One line if many models were still improving, else empty; the curve of such models can rise."""
         late, trained = sum(self.still_learned.values()), len(self.still_learned)
         if late < _MANY * trained or not late:
             return ""
@@ -142,12 +143,12 @@ class Reader:
         return f"{late_ones}: with more epochs the curves may change"
 
     def curves(self, way: Way) -> list[Curve]:
-        """Those whose trainings all succeeded."""
+        """The curves whose trainings all succeeded."""
         curves = [self.curve(explainer, way) for explainer in self.subject.methods]
         return [curve for curve in curves if curve is not None]
 
     def curve(self, explainer: Explainer, way: Way) -> Curve | None:
-        """None where one of its trainings failed."""
+        """A curve; None if one of its trainings failed."""
         planner, steps = self.planner, self.planner.steps
 
         def values(by: str, how: Way) -> Floats | None:
@@ -167,9 +168,11 @@ class Reader:
         return Curve(name, way, steps.counted, steps.places, own, random, len(self.labels), self.variant)
 
     def sparsity(self, explainer: Explainer, split: str = "test") -> dict[str, Floats] | None:
-        """[seeds, tops or ratios] share of all importance the top tokens hold, on a split's texts and the 0 % model."""
+        """[seeds, tops or ratios] the share of all importance in the top tokens, on the texts of a split, by the 0 %
+        model.
+        """
         sizes = {name: len(data) for name, data in self.subject.sets.items()}
-        place = list(sizes).index(split)  # an importance has the splits one after the other
+        place = list(sizes).index(split)  # an importance cell has the splits one after the other
         begin = sum(list(sizes.values())[:place])
         by_top, by_ratio = [], []
         for seed in self.planner.seeds:
@@ -186,12 +189,12 @@ class Reader:
         return {"by_top": np.array(by_top), "by_ratio": np.array(by_ratio)}
 
     def performances(self) -> list[float]:
-        """Of the models with nothing erased, by seed; those that failed are left out."""
+        """The performance of the models with nothing erased, by seed; failed trainings are left out."""
         names = [Training(seed).name(self.planner.common) for seed in self.planner.seeds]
         return [self.scores[name] for name in names if name in self.scores]
 
     def times(self) -> dict[str, dict[str, float]]:
-        """Mean seconds of one training and of one importance of all examples, by measure."""
+        """The mean seconds of one training and of one importance of all examples, by measure."""
         cells = {cell.name: cell.seconds for cell in self.results.store.cells() if not cell.error}
         times = {}
         for explainer in (Random(), *self.subject.methods):

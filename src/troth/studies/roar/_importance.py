@@ -1,4 +1,4 @@
-"""The importance of every token to a trained model, and how long trainings and importances would take."""
+"""The importance of every token to a trained model, and estimates of how long trainings and importances take."""
 
 import itertools
 import math
@@ -36,14 +36,14 @@ _COLUMNS = pa.schema(
         "scores": pa.list_(pa.float32()),
     }
 )
-_WINDOW = 2048  # examples under way: most explainers ask one row of each
-_BATCHES = 4  # of a training that is tried
-_EXAMPLES = 64  # that are explained for a try
+_WINDOW = 2048  # examples at a time; most explainers ask one row of each
+_BATCHES = 4  # batches of a trial training
+_EXAMPLES = 64  # examples of a trial explanation
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImportanceSpec(Spec):
-    """How important every token is to a model; random importances have no `model`."""
+    """The importance of every token to a model; random importances have no `model`."""
 
     kind = "importance"
     runner = "troth.studies.roar._importance:explain"
@@ -67,7 +67,7 @@ class ImportanceSpec(Spec):
 
 @quiet()
 def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
-    """The importance of every token that may be erased, for the gold class's logit, given what is left already."""
+    """The importance of every token that may be erased, for the gold class's logit, given the remaining tokens."""
     spec = ImportanceSpec.of(cell)
     splits = read_examples(cell, parents[:3], context)
     left = np.ones(int(splits.sizes.sum()), bool)
@@ -98,7 +98,7 @@ def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOu
 def scores_of(
     method: Explainer, prober: Prober, splits: Splits, left: NDArray[np.bool_] | None, seed: int
 ) -> NDArray[np.float32]:
-    """A method's score of every token, one text after the other; `left` None: nothing has been erased yet."""
+    """A method's score of every token, concatenated over texts; `left` None: nothing has been erased yet."""
     questions = _questions(splits, left, prober.masking, seed)
     batches = batches_by_cost(questions, lambda question: question.n_units, method, prober)
     asked = prober.run(map(method.ask, batches), method.batch_size or prober.texts_at_once)
@@ -107,7 +107,7 @@ def scores_of(
 
 
 def _questions(splits: Splits, left: NDArray[np.bool_] | None, masking: Masking, seed: int) -> Iterator[Question]:
-    """About the gold class, given what is left; none about a text without tokens."""
+    """Questions about the gold class given the remaining tokens; none about a text without tokens."""
     keeps: Iterator[Tensor | None] = itertools.repeat(None)
     if left is not None:
         keeps = iter(torch.split(torch.from_numpy(left.astype(np.float32)), splits.sizes.tolist()))
@@ -118,7 +118,7 @@ def _questions(splits: Splits, left: NDArray[np.bool_] | None, masking: Masking,
 
 
 def seconds_of_training(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
-    """Seconds of all steps, from those of a few on as large a share of the validation examples."""
+    """Extrapolates the seconds of a training from a few steps and the same share of the validation examples."""
     settings = settings_of(cell)
     parts = [tables[parent] for parent in cell.parents[:3]]
     size = min(parts[0].num_rows, _BATCHES * settings.batch_size)
@@ -128,7 +128,7 @@ def seconds_of_training(cell: Cell, tables: Mapping[str, pa.Table], context: Con
     seeds = [int(of_copy["seed"]) for of_copy in cell.specs["copies"]]
     everything = np.ones(int(splits.sizes.sum()), bool)
     seconds = 0.0
-    for _ in range(2):  # the first warms up
+    for _ in range(2):  # the first run is a warm-up
         models = [untrained(cell, parts[0], context, seed) for seed in seeds]
         data = [splits.erased(everything) for _ in seeds]
         begun = time.perf_counter()
@@ -138,7 +138,7 @@ def seconds_of_training(cell: Cell, tables: Mapping[str, pa.Table], context: Con
 
 
 def seconds_of_importance(cell: Cell, tables: Mapping[str, pa.Table], context: Context) -> float:
-    """Seconds for all examples, from those of a few on the untrained model."""
+    """Extrapolates the seconds for all examples from a few on the untrained model."""
     parts = [tables[parent] for parent in cell.parents[:3]]
     few = [part.slice(0, _EXAMPLES if place == 0 else 1) for place, part in enumerate(parts)]
     splits = read_examples(cell, few, context, parts[0])

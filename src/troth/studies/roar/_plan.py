@@ -1,4 +1,4 @@
-"""The plan of a retraining benchmark: what is retrained, how much is erased at each step, trainings and importances."""
+"""The plan of a retraining benchmark: what is trained, how much is erased at each step, trainings and importances."""
 
 import itertools
 import math
@@ -38,15 +38,15 @@ from troth.training.stacks import why_not
 
 Way = Literal["once", "recursive"]
 Step = float | Literal["one"]
-MOST = 10  # tokens, where one is erased per step
+MOST = 10  # tokens, if one is erased per step
 _RANDOM = catalog.spec(Random(), full=True)
-_SMALL = 20_000_000  # parameters of a model that is worth training side by side with others
-_SIDE_BY_SIDE = 64  # such models on a GPU, which is idle with fewer
+_SMALL = 20_000_000  # parameters up to which training side by side is worthwhile
+_SIDE_BY_SIDE = 64  # such models per cell on a GPU, which would be idle with fewer
 
 
 @dataclass(frozen=True, eq=False)
 class BenchmarkSetup:
-    """Everything the trainings have in common."""
+    """Everything that the trainings have in common."""
 
     labeled: Labeled
     base: Base
@@ -54,7 +54,7 @@ class BenchmarkSetup:
     max_length: int | None
     masking: Masking
     score: Metric
-    methods: Sequence[Explainer]  # without `random`, which is always there
+    methods: Sequence[Explainer]  # without `random`, which is always included
 
     @property
     def name(self) -> str:
@@ -68,11 +68,13 @@ class BenchmarkSetup:
 
     @cached_property
     def model(self) -> Encoder:
-        """The untrained model of seed 0."""
+        """The untrained model for seed 0."""
         return self.base.build(self.labeled.training.examples, self.labeled.labels, 0, self.max_length)
 
     def side_by_side(self, seeds: int) -> int:
-        """How many trainings one cell does at once: small models fill a GPU together; a core does a measure's seeds."""
+        """The number of trainings per cell: small models fill a GPU together; on a CPU, a cell does the seeds of a
+        measure.
+        """
         small = sum(parameter.numel() for parameter in self.model.model.parameters()) <= _SMALL
         if self.why_alone is not None or not small:
             return 1
@@ -80,7 +82,7 @@ class BenchmarkSetup:
 
     @property
     def why_alone(self) -> str | None:
-        """Why its trainings cannot share a cell; None where they can."""
+        """The reason why its trainings cannot share a cell; None if they can."""
         if self.masking.level != "ids":
             name = catalog.name_of(self.masking)
             return f"copies side by side can only have tokens replaced or deleted (mask_token, pad, delete), not {name}"
@@ -88,7 +90,7 @@ class BenchmarkSetup:
 
     @cached_property
     def specs(self) -> dict[str, Any]:
-        """What every cell must know, and every result depends on."""
+        """The fields of every cell, on which every result depends."""
         settings = {name: value for name, value in every_setting.as_dict(self.settings).items() if name != "seed"}
         return {
             "base": catalog.spec(self.base, full=True), "settings": settings, "labels": list(self.labeled.labels),
@@ -109,9 +111,10 @@ def settle(
     score: Metric | None = None,
     **settings: Any,
 ) -> BenchmarkSetup:
-    """The subject of a benchmark; what cannot be trained, explained or scored is refused before any work.
+    """Validates the settings of a benchmark; what cannot be trained, explained or scored is refused before any work is
+    done.
 
-    `score` is what the curves show: by default macro-F1 of single texts, accuracy (micro-F1) of pairs.
+    `score` is the performance measure: by default macro-F1 for single texts, accuracy (micro-F1) for pairs.
     """
     if stack is not None and stack < 1:
         raise TrothError(f"stack must be 1 training or more, not {stack}")
@@ -142,7 +145,7 @@ def settle(
 
 
 def _enough(subject: BenchmarkSetup, limit: int | None) -> None:
-    """Erasing drops no example, but a limit or a split may: a class with a single example cannot be learned."""
+    """Refuses a class with a single example, which cannot be learned; a limit or a split may cause that."""
     labels = subject.labeled.labels
     for split in ("train", "test"):
         data = subject.sets[split]
@@ -157,7 +160,7 @@ def _enough(subject: BenchmarkSetup, limit: int | None) -> None:
 
 
 def _try_out(subject: BenchmarkSetup) -> None:
-    """Each explainer on the two shortest texts, partly erased: what the model lacks is refused before any training."""
+    """Tries each explainer on the two shortest texts, partly erased, so that it is refused before any training."""
     chosen: list[Example] = sorted(subject.labeled.training, key=lambda example: len(example.text))[:2]
     encodings = subject.model.encode(chosen, units="token")
     prober = Prober(subject.model, subject.masking)
@@ -172,20 +175,20 @@ def _try_out(subject: BenchmarkSetup) -> None:
 
 @dataclass(frozen=True)
 class Steps:
-    """Amounts erased, in all, step by step: shares in basis points, or numbers of tokens."""
+    """The total amounts erased at each step: shares in basis points, or numbers of tokens."""
 
     counted: Counted
     amounts: tuple[int, ...]  # without 0
 
     @property
     def places(self) -> list[float]:
-        """Where a curve's points stand: shares from 0 to 1, or numbers of tokens."""
+        """The x-coordinates of a curve's points: shares from 0 to 1, or numbers of tokens."""
         scale = ALL if self.counted == "share" else 1
         return [amount / scale for amount in (0, *self.amounts)]
 
     @property
     def inner(self) -> tuple[int, ...]:
-        """Amounts that each measure has a training of its own for: at 100 % nothing is left to choose from."""
+        """The amounts for which each measure has its own training: at 100 %, nothing is left to choose from."""
         return tuple(amount for amount in self.amounts if (self.counted, amount) != ("share", ALL))
 
 
@@ -205,7 +208,7 @@ def steps_of(step: Step, most: int = MOST) -> Steps:
 
 
 class Planner:
-    """Adds the cells of one or both benchmarks to one plan; what they share is added once."""
+    """Adds the cells of one or both benchmarks to one plan; shared cells are added once."""
 
     def __init__(
         self, subject: BenchmarkSetup, steps: Steps, seeds: Sequence[int], plan: Plan, *, absolute: bool = True,
@@ -215,7 +218,7 @@ class Planner:
             raise TrothError("a benchmark needs at least one seed")
         self.subject, self.steps, self.seeds, self.plan = subject, steps, tuple(seeds), plan
         self.most = stack or subject.side_by_side(len(self.seeds))
-        # Whether scores are taken as magnitudes decides what is erased.
+        # Absolute and signed scores erase other tokens.
         self.common = {**subject.specs, "absolute": absolute}
         sizes = {name: len(data) for name, data in subject.sets.items()}
         plan.about |= {"data": {**plan.about.get("data", {}), subject.name: sizes}, "seeds": list(self.seeds)}
@@ -226,10 +229,10 @@ class Planner:
             for name, data in subject.sets.items()
         )
         self.trained_in: dict[Training, Cell] = {}
-        self.importances: dict[Training, dict[str, Cell]] = {}  # of each training's model, by explainer
+        self.importances: dict[Training, dict[str, Cell]] = {}  # for each training's model, by explainer
 
     def add(self, ways: Sequence[Way]) -> None:
-        """Everything that the curves of the explainers need."""
+        """Adds everything that the curves of the explainers need."""
         methods = {catalog.spec(explainer, full=True): explainer for explainer in self.subject.methods}
         trained_before = len(self.trained_in)
         self._train([Training(seed) for seed in self.seeds], explained=True)
@@ -239,7 +242,7 @@ class Planner:
             amounts = (*self.steps.inner, *((ALL,) if self.steps.counted == "share" else ()))
             self._train([self.training(_RANDOM, "once", *pair) for pair in itertools.product(self.seeds, amounts)])
         if "recursive" in ways:
-            # The models of all measures at one step side by side: they are ready at the same time.
+            # The models of all measures at one step are trained side by side, because they are ready at the same time.
             for amount in self.steps.inner:
                 pairs = itertools.product(methods, self.seeds)
                 trainings = [self.training(name, "recursive", seed, amount) for name, seed in pairs]
@@ -264,7 +267,7 @@ class Planner:
         return Training(seed, by, trail, counted)
 
     def _decided_by(self, training: Training) -> Cell | None:
-        """The importance that decides what is erased; nothing does at 0 and 100 %."""
+        """The importance that decides what is erased; None at 0 and 100 %."""
         if not training.by:
             return None
         before = Training(training.seed)
@@ -273,7 +276,7 @@ class Planner:
         return self.importances[before][training.by]
 
     def _train(self, trainings: Sequence[Training], *, explained: bool = False) -> None:
-        """Cells for what no cell trains yet, `most` in each at most."""
+        """Adds cells for trainings that no cell has yet, at most `most` in each."""
         new = [training for training in trainings if training not in self.trained_in]
         parts = math.ceil(len(new) / self.most)
         for numbers in np.array_split(np.arange(len(new)), parts) if parts else ():
@@ -283,7 +286,7 @@ class Planner:
                 {
                     **training.specs(),
                     "importance": -1 if cell is None else sources.index(cell.name),
-                    # The first step of both benchmarks is one training, whose model only the recursive one explains.
+                    # Both benchmarks share the training of the first step, whose model only the recursive one explains.
                     "keep_model": explained or (training.by != _RANDOM and training.trail == self.steps.inner[:1]),
                 }
                 for training, cell in group
@@ -296,7 +299,7 @@ class Planner:
             self.trained_in |= {training: cell for training, _ in group}
 
     def _explain(self, method: Explainer, training: Training) -> None:
-        """The importance of every token of every split to a training's model; random ones have none."""
+        """The importance of every token of every split to a training's model; random ones need no model."""
         full, parents, specs = catalog.spec(method, full=True), list(self.data), dict[str, Any]()
         if full != _RANDOM:
             parents.append(self.trained_in[training].name)
@@ -315,7 +318,7 @@ def plan_for(
     data: Any, base: Any, explainers: Sequence[str | Explainer], ways: Sequence[Way], *, seeds: Sequence[int] = (0,),
     step: Step = 0.1, most: int = MOST, absolute: bool = True, stack: int | None = None, **options: Any,
 ) -> Planner:  # fmt: skip
-    """A benchmark of one data set, planned from its data and base; `options` are those of `settle`."""
+    """The plan for one data set, from its data and base; `options` are those of `settle`."""
     steps = steps_of(step, most)
     subject = settle(data, base, explainers, stack=stack, **options)
     planner = Planner(subject, steps, seeds, Plan(probes=PROBES), absolute=absolute, stack=stack)

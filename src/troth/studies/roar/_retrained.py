@@ -1,4 +1,4 @@
-"""The tables of the ROAR study, from what its trainings stored, next to the published numbers."""
+"""The tables of the ROAR study from its stored trainings, next to the published numbers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -32,7 +32,7 @@ class Retrained(Reader):
 
     @property
     def printed(self) -> dict[str, str]:
-        """What the paper's tables call the data set and the model; "" where they have none."""
+        """The names of the data set and the model in the paper's tables; "" if they have none."""
         if isinstance(self.subject.base, BilstmAttention):
             model = "lstm"
         else:
@@ -40,7 +40,7 @@ class Retrained(Reader):
         return {"dataset": _NAMES.get(self.subject.name, ""), "model": model}
 
     def published(self, table: str, explainer: str) -> dict[str, str]:
-        """The paper's row for a measure; empty where it has none."""
+        """The paper's row for a measure; empty if it has none."""
         return published.row(table, **self.printed, method=_METHODS.get(explainer.partition("(")[0], ""))
 
     def published_racu(self, explainer: str) -> str | None:
@@ -53,7 +53,7 @@ class Retrained(Reader):
         raise self.nothing_done()
 
     def nothing_done(self) -> TrothError:
-        """Where nothing can be shown, the first error is the user's to fix."""
+        """Raises the first error, for the user to fix, if there is nothing to show."""
         failures = [self.results.store.failure(name) for name in self.planner.plan.cells]
         return TrothError(
             next((found.error for found in failures if found), f"{self.subject.name}: no training was done")
@@ -73,7 +73,7 @@ class Retrained(Reader):
         return Section(part, f"{title}: {self.subject.name}", columns, rows, " ".join(words), facts, draw)
 
     def words(self, curves: Sequence[Curve]) -> list[str]:
-        """How good the models are, what leaks, whether they were trained long enough, what has no RACU."""
+        """Notes on the models' performance, leakage, insufficient training, and measures without RACU."""
         random, metric = curves[0].random, self.subject.score.replace("_", "-")
         quality = f"{metric} {random[:, 0].mean():.3f} with nothing erased"
         if curves[0].counted == "share":
@@ -161,7 +161,7 @@ def _sparsity(retrained: Retrained) -> Section:
         }
         for split in splits
     }
-    tops, ratios = (0, 4, 9), (0, 1, 4)  # shown; the facts have all
+    tops, ratios = (0, 4, 9), (0, 1, 4)  # shown in the table; the facts have all
     rows = [
         [name, split, *(float(share["by_top"][:, place].mean()) for place in tops),
          *(float(share["by_ratio"][:, place].mean()) for place in ratios)]

@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FEATURES, INFORMATIVE = 16, 4
-# The classes can be separated, so the weights would grow forever: when to stop is part of the problem.
+# The classes are separable, so the weights would grow forever: the stopping rule is part of the problem.
 _STOP = {"maxiter": 50, "gtol": 1e-6, "ftol": 1e-10}
 SEED = 0  # the authors' draw
-SPREAD = range(20)  # draws of a and d, to see how much figure 3 owes to its own
-_FALLEN = 0.9  # accuracy is 1 while one informative feature is left, and a half after that
+SPREAD = range(20)  # draws of a and d, to see how much figure 3 depends on the authors' draw
+_FALLEN = 0.9  # accuracy is 1 while one informative feature is left, and 0.5 after that
 
 
 @dataclass
 class SyntheticProblem:
-    """The examples as a basis times loadings: they have as many dimensions as there are random variables."""
+    """The examples as a product of a basis and loadings, with as many dimensions as there are random variables."""
 
     basis: Floats  # [examples, dimensions]
     loadings: Floats  # [dimensions, features]
     labels: NDArray[np.bool_]
-    train: int  # the first so many are trained on, the others tested on
+    train: int  # number of training examples; the others are for testing
     _known: dict[frozenset[int], tuple[Floats, float]] = field(default_factory=dict)
 
     def fit(self, removed: Sequence[int]) -> tuple[Floats, float]:
-        """|weight| of every feature and the test accuracy of a model trained without some of the features."""
+        """|weight| of every feature, and the test accuracy of a model trained without some of the features."""
         key = frozenset(removed)
         if key not in self._known:
             self._known[key] = self._fit(key)
@@ -54,7 +54,7 @@ class SyntheticProblem:
 
     def _fit(self, removed: frozenset[int]) -> tuple[Floats, float]:
         left = np.array([feature not in removed for feature in range(self.loadings.shape[1])])
-        # X w = basis (loadings w): the same steps as on the features themselves, at a fraction of the work.
+        # X w = basis (loadings w): the same steps as on the features themselves, at a fraction of the cost.
         loadings = self.loadings * left
         signed = self._signed_basis
 
@@ -70,7 +70,7 @@ class SyntheticProblem:
 
     @cached_property
     def _signed_basis(self) -> Tensor:
-        """[train, dimensions + 1] the training examples and a constant, times 1 or −1 by class."""
+        """[train, dimensions + 1] the training examples and a constant, multiplied by 1 or −1 by class."""
         with_constant = np.concatenate([self.basis, np.ones((len(self.basis), 1))], axis=1)[: self.train]
         return torch.from_numpy(with_constant * np.where(self.labels, 1.0, -1.0)[: self.train, None])
 
@@ -89,9 +89,10 @@ def problem(train: int = 200_000, test: int = 50_000, seed: int = SEED) -> Synth
 
 
 def orders(problem: SyntheticProblem) -> dict[str, list[int]]:
-    """In which order features are removed: by ROAR, by Recursive ROAR, by the truth, and in the worst case.
+    """The order in which features are removed by ROAR, by Recursive ROAR, by the truth, and in the worst case.
 
-    The truth does not order informative features among themselves, nor the others: they go as in Recursive ROAR.
+    The truth does not order informative features among themselves, nor the others: their order is that of Recursive
+    ROAR.
     """
     features = problem.loadings.shape[1]
     recursive: list[int] = []
@@ -108,7 +109,7 @@ def curves(problem: SyntheticProblem) -> dict[str, list[float]]:
     """Test accuracy after 0, 1, … all features are removed, by order."""
     counts = range(problem.loadings.shape[1] + 1)
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # steps this small are slower on several
+    torch.set_num_threads(1)  # steps this small are slower on several threads
     try:
         return {name: [problem.fit(order[:count])[1] for count in counts] for name, order in orders(problem).items()}
     finally:
@@ -116,7 +117,7 @@ def curves(problem: SyntheticProblem) -> dict[str, list[float]]:
 
 
 def falls(curves: Mapping[str, Sequence[float]]) -> dict[str, int]:
-    """How many features each order removes before the model can no longer tell the class."""
+    """The number of features that each order removes before the model can no longer predict the class."""
     return {
         name: next(count for count, accuracy in enumerate(curve) if accuracy < _FALLEN)
         for name, curve in curves.items()
@@ -124,7 +125,7 @@ def falls(curves: Mapping[str, Sequence[float]]) -> dict[str, int]:
 
 
 def spread(train: int = 20_000, test: int = 5_000, seeds: Iterable[int] = SPREAD) -> dict[str, list[int]]:
-    """`falls` of many draws, one number per draw; a tenth of the examples is enough for that."""
+    """`falls` for many draws, one number per draw; a tenth of the examples is enough for that."""
     by_draw = [falls(curves(problem(train, test, seed))) for seed in seeds]
     return {name: [counts[name] for counts in by_draw] for name in ("roar", "recursive", "truth", "worst")}
 

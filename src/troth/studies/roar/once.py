@@ -27,7 +27,7 @@ __all__ = ["Curve", "Result", "roar"]
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The curves of every explainer, the run's folder, and notes on what was guessed or left out."""
+    """The curves of every explainer, the run's folder, and notes on guesses and omissions."""
 
     curves: list[Curve]
     out: Path

@@ -22,5 +22,5 @@ __all__ = ["Curve", "Result", "recursive_roar"]
 def recursive_roar(
     data: Any, base: Any, explainers: Sequence[str | Explainer], out: str | os.PathLike[str], **options: Any
 ) -> Result:
-    """As `roar`, explaining again at every step; in one folder with it, what both need is trained once."""
+    """As `roar`, but explains again at every step; in the same folder, trainings that both need are done once."""
     return carry_out("recursive", data, base, explainers, out, **options)

@@ -1,9 +1,9 @@
-"""SaLoss (Chrysostomou & Aletras, 2021): are explanations more faithful when attention is trained toward what is
-salient in the text?
+"""SaLoss (Chrysostomou & Aletras, 2021): are explanations more faithful if attention is trained to follow word
+salience?
 
-Tables 1 to 8 and Figure 1. By default with the paper's settings (10 epochs, batches of 8, λ of table 1); the search
-for λ is `weight=search`. Attributions explain the predicted class's probability, token by token; rationales are of
-words.
+Covers Tables 1 to 8 and Figure 1, by default with the paper's settings (10 epochs, batches of 8, λ of table 1);
+`weight=search` searches for λ. Attributions explain the predicted class's probability, token by token; rationales
+consist of words.
 """
 
 import itertools
@@ -38,14 +38,14 @@ class Saloss(TrainedStudy[SalossExperiment]):
 
     weight: float | Literal["paper", "search"] = "paper"  # λ
     variant: Literal["paper", "released"] = "paper"  # of the loss
-    flips: tuple[str, ...] = ("paper", "released")  # how tokens go until the prediction flips; one table each
+    flips: tuple[str, ...] = ("paper", "released")  # how tokens are erased until the prediction flips; one table each
     epochs: int = 0  # 0: the paper's, as for the next three
     batch_size: int = 0
     learning_rate: float = 0.0
-    ratio: float = 0.0  # of rationales
+    ratio: float = 0.0  # length of rationales
     thresholders: tuple[str, ...] = ("top_k", "contiguous")
-    examples: int = 0  # of the test set; 0: all
-    weights: tuple[float, ...] = ()  # λ to compare in the last part; a training each
+    examples: int = 0  # test examples; 0: all
+    weights: tuple[float, ...] = ()  # values of λ to compare in the last part, a training each
     tagger: str | _words.Tagger = ""  # spacy:PIPELINE, package.module:function, or the function
 
     def __post_init__(self) -> None:

@@ -1,4 +1,6 @@
-"""One data set of the SaLoss study: which models are trained on it, what is asked of them, the paper's names for it."""
+"""One data set of the SaLoss study: the models trained on it, what is computed with them, and the paper's names for
+it.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ BASES = {"evidence_inference": "allenai/scibert_scivocab_uncased"} | dict.fromke
 )
 RATIOS = {"evidence_inference": 0.1}
 
-# How each attribution is computed, and whether its absolute value ranks the tokens.
+# The specification of each attribution, and whether tokens are ranked by its absolute value.
 METHODS = {
     "attention": ("attention", False),
     "input_x_gradient": ("input_x_gradient(of=probability)", True),
@@ -51,8 +53,8 @@ SOURCE_PRINTED = {
     "chi_squared": "chisquared",
 }
 SALIENCES = ("text_rank", "chi_squared", "tf_idf")  # of table 8
-GUIDED = ("plain", "text_rank", "uniform")  # models whose explanations choose rationales
-# Rationales by name: the model, and the explainer.
+GUIDED = ("plain", "text_rank", "uniform")  # models whose explanations select rationales
+# Rationales by name: the model and the explainer.
 SUPPORTS = {source: (source, "attention") for source in GUIDED} | {"random": ("plain", "random")}
 # How tokens are erased until the prediction flips: deleted; or, in the released code, replaced by the padding id, with
 # α∇α over its sum, which reverses its order where the sum is negative.
@@ -61,7 +63,7 @@ FLIPS = {"paper": "decision_flip", "released": "decision_flip(masking=pad)"}
 
 @dataclass(frozen=True, eq=False)
 class SalossExperiment(Experiment):
-    """Models by what guided their attention ("plain": nothing) and seed."""
+    """Models by the salience that guided their attention ("plain": none) and seed."""
 
     names_in_paper: ClassVar[Mapping[str, str]] = PRINTED
 
@@ -70,11 +72,11 @@ class SalossExperiment(Experiment):
     ratio: float = 0.2  # of rationales
 
     def at(self, weight: float) -> SalossExperiment:
-        """The same with another λ."""
+        """The same experiment with another λ."""
         return replace(self, weight=weight)
 
     def recipe(self, source: str) -> recipes.RecipeLike:
-        """How a model is trained."""
+        """The training recipe of a model."""
         if source == "plain":
             return "plain"
         return with_salience("salience", source=source, weight=self.weight, variant=self.variant)
@@ -84,22 +86,22 @@ class SalossExperiment(Experiment):
         return self.train(self.recipe(source), seed)
 
     def explanation(self, source: str, method: str, seed: int, *, split: str = "test", over_sum: bool = False) -> Cell:
-        """A model's attributions, token by token."""
+        """The attributions of a model, token by token."""
         explainer, magnitude = METHODS.get(method, (method, False))
         model = self.model(source, seed)
         return self.explain(model, explainer, split=split, magnitude=magnitude, over_sum=over_sum)
 
     def flips(self, source: str, method: str, seed: int, way: str = "paper") -> Cell:
-        """How much must go before a model's prediction flips, by an attribution method."""
+        """The share of tokens to erase until a model's prediction flips, in the order of an attribution method."""
         over_sum = way == "released" and method == "attention_x_gradient"
         return self.score(self.explanation(source, method, seed, over_sum=over_sum), FLIPS[way])
 
     def flip_values(self, results: Results, source: str, method: str, way: str = "paper") -> list[Floats]:
-        """What `flips` found, by seed."""
+        """The values of `flips` by seed."""
         return [results.values(self.flips(source, method, seed, way)) for seed in self.seeds]
 
     def development_flips(self, source: str, seed: int) -> Cell:
-        """How much must go by attention before a prediction on the development set flips: what λ is chosen by."""
+        """The flip fraction of attention on the development set, by which λ is selected."""
         return self.score(self.explanation(source, "attention", seed, split="validation"), FLIPS["paper"])
 
     def words(self, source: str, seed: int) -> Cell:
@@ -107,7 +109,7 @@ class SalossExperiment(Experiment):
         return self.explain(self.model(source, seed), METHODS["attention_x_gradient"][0], units="word")
 
     def fresh(self, source: str, explainer: str, thresholder: str, seed: int) -> Cell:
-        """A classifier of the rationales that a model's explanation chooses."""
+        """A classifier of the rationales that a model's explanation selects."""
         return self.train_on_rationales(self.model(source, seed), explainer, self.ratio, thresholder, seed)
 
     def search(self) -> dict[float, Cell]:
@@ -115,6 +117,6 @@ class SalossExperiment(Experiment):
         return {weight: self.at(weight).development_flips("text_rank", self.seeds[0]) for weight in WEIGHTS}
 
     def with_best_weight(self, results: Results) -> SalossExperiment:
-        """The same with the λ whose search came out best."""
+        """The same experiment with the best λ of the search."""
         flips = {weight: float(np.nanmean(results.values(cell))) for weight, cell in self.search().items()}
         return self.at(best_weight(flips))

@@ -1,4 +1,4 @@
-"""The tables of the SaLoss study that compare plain and salience-guided models, from stored rows."""
+"""The tables of the SaLoss study that compare plain and salience-guided models."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def _named(experiment: SalossExperiment, way: str) -> str:
 
 
 def add_weights(experiment: SalossExperiment, seed: int, weights: Sequence[float]) -> None:
-    """Every λ of one seed; 0 is the plain model."""
+    """Adds the cells for every λ of one seed; 0 is the plain model."""
     if not weights:
         return
     for _, model, source in _models(experiment, weights):
@@ -179,7 +179,7 @@ def add_weights(experiment: SalossExperiment, seed: int, weights: Sequence[float
 
 
 def by_weight(experiment: SalossExperiment, results: Results, weights: Sequence[float]) -> Section:
-    """What each weight λ of the salience loss does: how far attention moves toward the salience, what that costs in
+    """The effect of each weight λ of the salience loss: how far attention moves toward the salience, the change in
     macro-F1, and whether predictions flip sooner.
     """
     title = f"λ: attention, macro-F1 and the share of tokens deleted before the prediction flips, {experiment.name}"
@@ -236,7 +236,7 @@ def divergence(attention: dict[str, Floats], sigma: dict[str, Floats]) -> float:
 
 
 def _models(experiment: SalossExperiment, weights: Sequence[float]) -> Iterator[tuple[float, SalossExperiment, str]]:
-    """Each λ, 0 first, with the experiment at it and what guides its models."""
+    """Each λ, 0 first, with its experiment and the salience that guides its models."""
     yield 0.0, experiment, "plain"
     for weight in sorted(set(weights) - {0.0}):
         yield weight, experiment.at(weight), _SALIENCE
@@ -249,7 +249,7 @@ def _scores(results: Results, experiment: SalossExperiment, source: str, method:
 
 
 def _chosen(development: dict[float, list[float]]) -> str:
-    """What the paper's search chooses, and what a search over all weights would."""
+    """The λ that the paper's search selects, and the one that a search over all weights would select."""
     guided = {weight: statistics.mean(flips) for weight, flips in development.items() if weight}
     first = {weight: flips[0] for weight, flips in development.items() if weight in WEIGHTS}
     if not guided or np.isnan([*guided.values()]).any():

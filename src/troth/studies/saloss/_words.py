@@ -1,6 +1,6 @@
-"""What the SaLoss study shows of single words: rationales of both models, importance by part of speech.
+"""The parts of the SaLoss study about single words: rationales of both models, importance by part of speech.
 
-Parts of speech are from whatever tagger the user has: a spaCy pipeline or any function from words to tags.
+Parts of speech come from the user's tagger: a spaCy pipeline or any function from words to tags.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHARES = "A text's scores are divided by the sum of their magnitudes and softmaxed before they are averaged by tag."
-Tagger = Callable[[Sequence[str]], Sequence[str]]  # the words of one text -> a tag each
+Tagger = Callable[[Sequence[str]], Sequence[str]]  # from the words of one text to one tag per word
 _MODELS = ("plain", "text_rank")
 _MOST = 3  # texts shown
 
@@ -90,7 +90,7 @@ def _draw(figure: Figure, rows: list[list[Any]]) -> None:
 
 
 def find_tagger(name: str | Tagger) -> Tagger:
-    """The tagger that "spacy:PIPELINE" or "package.module:function" names; a function is returned as it is."""
+    """The tagger named by "spacy:PIPELINE" or "package.module:function"; a function is returned as it is."""
     if not isinstance(name, str):
         return name
     module, _, thing = name.partition(":")
@@ -132,7 +132,7 @@ def share_of_text(scores: ArrayLike) -> Scores:
 
 
 def mean_by_tag(tagger: Tagger, texts: Iterable[tuple[Sequence[str], Scores]]) -> Mapping[str, tuple[float, int]]:
-    """The mean importance of the words of each tag, and how many there are; from words and their scores."""
+    """The mean importance and the number of the words of each tag, from words and their scores."""
     by_tag: dict[str, list[float]] = defaultdict(list)
     for words, scores in texts:
         tags = list(tagger(words))

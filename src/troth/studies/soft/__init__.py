@@ -46,17 +46,17 @@ class Soft(TrainedStudy[SoftExperiment]):
 
     scores: ScoreMap = "sigmoid"
     samples: int = 1  # draws per soft score
-    epochs: int = 0  # 0: the paper's, as for what follows
+    epochs: int = 0  # 0: the paper's, as for the following
     batch_size: int = 0
     learning_rate: float = 0.0
-    examples: int = 0  # of the test set; 0: all
+    examples: int = 0  # test examples; 0: all
 
     def __post_init__(self) -> None:
         if self.samples < 1:
             raise TrothError(f"soft: samples must be at least 1, not {self.samples}")
 
     def experiment(self, data: StudyData, plan: Plan, setting: Setting) -> SoftExperiment:
-        base = setting.base or "bert-base-uncased"
+        base = setting.base or _diagnosticity.PUBLISHED_BASE
         return SoftExperiment(data, base, plan, setting.seeds, self.changed, self.paper)
 
     def tables(self, part: str, experiments: Sequence[SoftExperiment], results: Results) -> Iterable[Section]:
@@ -69,7 +69,7 @@ class Soft(TrainedStudy[SoftExperiment]):
         return [_diagnosticity.by_spec(part, experiments, results, specs)]
 
     def spec(self, metric: str, **options: Any) -> str:
-        """A metric of the paper's tables as its spec, soft ones with the study's map and number of draws."""
+        """The specification of a metric in the paper's tables; soft ones have the study's map and number of draws."""
         if metric in SOFT:
             options = {"scores": self.scores, "samples": self.samples, **options}
         name = {**HARD, **SOFT}[metric]
@@ -87,11 +87,11 @@ class Soft(TrainedStudy[SoftExperiment]):
             experiment.add_scores([spec for specs in self._specs(part).values() for spec in specs])
 
     def add_later(self, part: str, experiment: SoftExperiment, results: Results) -> None:
-        if part == "alternatives":  # the test scores wait for the variance that validation chose
+        if part == "alternatives":  # the test scores depend on the variance that validation selects
             experiment.add_scores(list(self._alternatives(experiment, results).values()))
 
     def _specs(self, part: str) -> dict[str, list[str]]:
-        """The specs of each metric that a part reads."""
+        """The specifications of each metric that a part reads."""
         usual = {metric: [self.spec(metric)] for metric in METRICS}
         if part == "released":
             soft = {"variant": "released", "at": "embedding_output"}  # where the released code drops elements
@@ -105,7 +105,9 @@ class Soft(TrainedStudy[SoftExperiment]):
         return usual
 
     def _alternatives(self, experiment: SoftExperiment, results: Results) -> dict[tuple[str, str], str]:
-        """(metric, perturbation) -> spec, each noise with the variance of the highest diagnosticity on validation."""
+        """(metric, perturbation) -> specification, with the variance of noise that has the highest diagnosticity on
+        validation.
+        """
         first = replace(experiment, seeds=experiment.seeds[:1])
         specs = {}
         for metric in SOFT:

@@ -42,6 +42,7 @@ METRICS = (*HARD, *SOFT)
 COUNTERPARTS = {"Soft-NS": "NS", "Soft-NC": "NC"}
 Specs = Mapping[str, Sequence[str]]  # metric of the paper's tables -> specs
 Curves = Mapping[tuple[str, ...], Sequence[float]]  # data, metric and perhaps attribution -> values by ratio
+PUBLISHED_BASE = "bert-base-uncased"
 _RATIOS = tuple(f"{ratio:.0%}" for ratio in AOPC_RATIOS)
 
 
@@ -158,6 +159,16 @@ def data(experiments: Sequence[SoftExperiment], results: Results, specs: Specs) 
     yield Section("data", "Tables 1 and 5: data sets, macro-F1 and settings", columns, rows, "", facts)
 
 
+def _published_differs(experiments: Sequence[SoftExperiment]) -> str:
+    """Why measured and published numbers are not measurements of the same thing."""
+    bases = sorted({experiment.base for experiment in experiments} - {PUBLISHED_BASE})
+    other = f"; measured: {', '.join(bases)}" if bases else ""
+    return (
+        f"The published numbers do not measure the same. Published: {PUBLISHED_BASE}, with code that counts a tie as "
+        f"won{other}; here a tie is lost, as in the paper's equation 6 (the part released shows both)."
+    )
+
+
 def diagnosticity(experiments: Sequence[SoftExperiment], results: Results, specs: Specs) -> Iterator[Section]:
     rows, facts = [], {}
     for experiment, method in itertools.product(experiments, METHODS):
@@ -176,7 +187,8 @@ def diagnosticity(experiments: Sequence[SoftExperiment], results: Results, specs
     columns = ("data", "attribution", *itertools.chain(*each_metric))
     words = (
         "Share of texts for which the metric ranks the explanation above a random one; 95 % interval over texts. A tie "
-        "is not won; a pair is undefined, and left out, where the empty input predicts as well as the whole one."
+        "is not won; a pair is undefined, and left out, where the empty input predicts as well as the whole one. "
+        + _published_differs(experiments)
     )
     yield Section("diagnosticity", "Table 6: diagnosticity", columns, rows, words, facts)
 
@@ -202,7 +214,7 @@ def averages(experiments: Sequence[SoftExperiment], results: Results, specs: Spe
             facts[metric] = dict(zip(groups, means, strict=True))
         columns = ("metric", *groups, "average", *(f"{group}, published" for group in groups), "average, published")
         title = f"Table {table}: diagnosticity over {over}"
-        yield Section("averages", title, columns, rows, "", {f"table {table}": facts})
+        yield Section("averages", title, columns, rows, _published_differs(experiments), {f"table {table}": facts})
     yield _tests(shares)
 
 
@@ -299,7 +311,8 @@ def released(experiments: Sequence[SoftExperiment], results: Results, specs: Spe
                "released code, undefined", "published")  # fmt: skip
     words = (
         "Mean diagnosticity over attributions. Released: swapped keep probabilities, elements dropped after the "
-        "embedding layer, scores clipped to [0, 1] with a nudged denominator; it counts ties as won."
+        "embedding layer, scores clipped to [0, 1] with a nudged denominator; it counts ties as won. "
+        + _published_differs(experiments)
     )
     yield Section("released", "The paper's rules and the released code's", columns, rows, words, facts)
 

@@ -1,9 +1,9 @@
 """Ground truth: which explainers and which metrics find what a model really uses, where that is known?
 
 Shortcuts are planted in a data set (Bastings et al., 2022), models are trained on it, and those that provably use the
-shortcut are explained. Explainers are judged by where they place the words that decide. Metrics are judged by whether
-they rank explanations of one text as the truth does: the explainers', and explanations of known quality, which are the
-truth mixed with more and more noise.
+shortcut are explained. Explainers are judged by how high they rank the words that decide. Metrics are judged by whether
+they rank explanations of one text as the truth does: those of the explainers, and synthetic explanations of known
+quality, which are the truth mixed with increasing noise.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from troth.studies.truth._shortcuts import SHORTCUTS, shortcut
 from troth.training import bases, recipes
 from troth.training.bases.bilstm_attention import BilstmAttention
 
-# A shortcut is not learned with the small steps that keep what a model knew.
+# A shortcut is not learned with the small learning rates that preserve pretrained knowledge.
 _FINE_TUNED = {"epochs": 5, "batch_size": 32, "learning_rate": 3e-4}
 EXPLAINERS = (
     "random", "gradient", "input_x_gradient", "integrated_gradients", "deep_lift", "attention", "attention_x_gradient",
@@ -58,12 +58,12 @@ class Truth(TrainedStudy[TruthExperiment]):
     recipes: tuple[str, ...] = ("plain", "masked")
     explainers: tuple[str, ...] = EXPLAINERS
     metrics: tuple[str, ...] = METRICS
-    training: int = 2000  # texts to train on; where the data have fewer, each is used several times
+    training: int = 2000  # training texts; data with fewer use each several times
     validation: int = 300
-    examples: int = 50  # to test on
-    longest: int = 40  # words that are kept of a text
-    incomplete: float = 0.25  # share of the texts to train on that lack a word which is needed
-    least: float = 0.9  # share of the texts in which a model must follow the shortcut
+    examples: int = 50  # test examples
+    longest: int = 40  # words to which texts are truncated
+    incomplete: float = 0.25  # share of the training texts in which a necessary word is missing
+    least: float = 0.9  # share of the texts on which a model must follow the shortcut
     epochs: int = 0  # 0: 5 for a pretrained model, else the base's own, as for the next two
     batch_size: int = 0
     learning_rate: float = 0.0

@@ -1,6 +1,7 @@
-"""How far a metric ranks the explanations of one text as the truth does; all arrays are [texts, explanations].
+"""The agreement of a metric's ranking of the explanations of one text with the truth; all arrays are [texts,
+explanations].
 
-A metric's values are rounded, so what rounding errors tell apart is a tie; NaN, which is undefined, orders nothing.
+Values are rounded, so that differences from rounding errors are ties; NaN, which is undefined, orders nothing.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import numpy as np
 
 from troth.statistics import Floats
 
-_DECIMALS = 5  # a model's probabilities are no finer
+_DECIMALS = 5  # decimals; a model's probabilities are no more precise
 
 
 class Agreement(NamedTuple):
-    """[texts] each; NaN where the truth puts no explanation before another."""
+    """[texts] each; NaN where the truth does not order any explanations."""
 
-    tau: Floats  # Kendall's τ-b; 0 where the metric orders no pair
-    ordered: Floats  # share of the pairs that the truth orders which the metric orders alike; a tie is half of one
+    tau: Floats  # Kendall's τ-b; 0 if the metric orders no pair
+    ordered: Floats  # share of the pairs ordered by the truth that the metric orders the same way; a tie counts half
 
 
 def agreement(values: Floats, quality: Floats) -> Agreement:
@@ -29,7 +30,7 @@ def agreement(values: Floats, quality: Floats) -> Agreement:
     """
     first, second = np.triu_indices(values.shape[1], 1)
     rounded, real = np.round(values, _DECIMALS), np.round(quality, _DECIMALS)
-    found = np.nan_to_num(np.sign(rounded[:, first] - rounded[:, second]))  # an undefined one orders nothing
+    found = np.nan_to_num(np.sign(rounded[:, first] - rounded[:, second]))  # an undefined value orders nothing
     truth = np.sign(real[:, first] - real[:, second])
     alike, of_truth, of_metric = (found * truth).sum(1), np.square(truth).sum(1), np.square(found).sum(1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -38,5 +39,5 @@ def agreement(values: Floats, quality: Floats) -> Agreement:
 
 
 def won(values: Floats, other: Floats) -> Floats:
-    """How often one is higher; a tie is half, an undefined pair NaN."""
+    """How often the first is higher; a tie counts half, an undefined pair is NaN."""
     return np.asarray((np.sign(np.round(values, _DECIMALS) - np.round(other, _DECIMALS)) + 1) / 2)

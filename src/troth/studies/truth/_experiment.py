@@ -1,4 +1,6 @@
-"""A data set with one planted shortcut: the models trained on it, what is asked of them, and the rows of results."""
+"""A data set with one planted shortcut: the models trained on it, what is computed with them, and the rows of
+results.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,8 @@ from troth.validity.stamp import stamps
 CHANGES = ("planted", "swapped", "redrawn", "without")
 PLACES = ("average_precision", "precision", "rank", "mass")
 RANDOM = "random"
-MODEL = ""  # the example of what is known of a model as a whole
-Row = tuple[str, str, str, float]  # what it is about, the quantity, the example, the value
+MODEL = ""  # stands for the model as a whole in the example column
+Row = tuple[str, str, str, float]  # subject, quantity, example, value
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +48,7 @@ class TruthExperiment(Experiment):
     least: float
 
     def uses(self, recipe: str, seed: int) -> Cell:
-        """What a model says once the planted words are changed."""
+        """The model's answers after the planted words were changed."""
         model = self.train(recipe, seed)
         return self.plan.add(UseSpec(model=f"cell:{model.name}", seed=seed).cell(self._changed_cell, model))
 
@@ -57,7 +59,7 @@ class TruthExperiment(Experiment):
         return self.plan.add(spec.cell(self.data_cell("test"), model))
 
     def graded(self, recipe: str, seed: int, metric: str) -> Cell:
-        """A metric of all explanations of a model."""
+        """A metric's scores of all explanations of a model."""
         model = self.train(recipe, seed)
         spec = GradedSpec(
             model=f"cell:{model.name}", explainers=self._explainers, metric=metric,
@@ -66,7 +68,7 @@ class TruthExperiment(Experiment):
         return self.plan.add(spec.cell(self.data_cell("test"), self.explained(recipe, seed), model))
 
     def stamped(self, recipe: str, seed: int, masking: str) -> Cell:
-        """Whether texts masked at random are in distribution for a model."""
+        """Tests whether randomly masked texts are in distribution for a model."""
         model, tested = self.train(recipe, seed), self.data_cell("test")
         spec = StampSpec(
             **vars(SourceSpec.of(tested)), model=f"cell:{model.name}", units="word", masking=masking, step=0.1,
@@ -76,12 +78,12 @@ class TruthExperiment(Experiment):
 
     @cached_property
     def judges(self) -> dict[str, Metric]:
-        """The metrics by their names."""
+        """The metrics by name."""
         return {metric: catalog.build("metrics", metric) for metric in self.metrics}
 
     @cached_property
     def maskings(self) -> tuple[str, ...]:
-        """Those of the metrics that MaSF can test."""
+        """The maskings of the metrics that MaSF can test."""
         used = [judge.perturbation for judge in self.judges.values() if isinstance(judge, Erasing)]
         return tuple(dict.fromkeys(catalog.spec(masking) for masking in used if masking.tested_by_masf))
 
@@ -99,12 +101,12 @@ class TruthExperiment(Experiment):
     # Rows
 
     def is_kept(self, results: Results, recipe: str, seed: int) -> bool:
-        """Whether a model provably uses the shortcut: it follows whatever decides and nothing else."""
+        """Whether a model provably uses the shortcut: it follows the deciding words and nothing else."""
         right = _right(results.rows(self.uses(recipe, seed)))
         return bool(right) and all(np.mean(right[change]) >= self.least for change in CHANGES[:3] if change in right)
 
     def rows(self, results: Results) -> Iterator[dict[str, Any]]:
-        """Everything that is known of the models, number by number."""
+        """All quantities of the models, one row each."""
         about = {"data": self.source, "base": short_name(self.base), "shortcut": self.shortcut}
         for recipe in self.recipes:
             for seed in self.seeds:
@@ -115,7 +117,7 @@ class TruthExperiment(Experiment):
     def _of_model(self, results: Results, recipe: str, seed: int) -> Iterator[Row]:
         right = _right(results.rows(self.uses(recipe, seed)))
         if not right:
-            return  # its training failed, which is reported apart
+            return  # its training failed, which is reported separately
         for change, each in right.items():
             yield "", change, MODEL, float(np.mean(each))
         kept = self.is_kept(results, recipe, seed)
@@ -141,7 +143,7 @@ class TruthExperiment(Experiment):
                     yield metric, "stamp", MODEL, stamped[metric]
 
     def _stamps(self, results: Results, recipe: str, seed: int) -> dict[str, float]:
-        """p of each metric whose erased texts were tested."""
+        """The p-value of each metric whose erased texts were tested."""
         found = {}
         for masking in self.maskings:
             table = results.table(self.stamped(recipe, seed, masking))
@@ -158,9 +160,9 @@ class TruthExperiment(Experiment):
 def plant_in(
     data: StudyData, name: str, *, training: int, validation: int, examples: int, longest: int, incomplete: float
 ) -> tuple[StudyData, Data]:
-    """A data set with a shortcut, and its texts to test on with the planted words changed."""
+    """A data set with a shortcut, and its test texts with the planted words changed."""
     sizes = {"train": training, "validation": validation, "test": examples}
-    # No more texts are looked at than are needed, with room for those that are too short.
+    # Reads no more texts than are needed, with a margin for those that are too short.
     splits = {split: part[: 6 * sizes[split]] for split, part in data.splits.items()}
     planter = Planter(name, words_for(example.text for part in splits.values() for example in part), longest=longest)
     planted = plant(f"{data.name} {name}", splits, planter, sizes, incomplete)
@@ -171,7 +173,7 @@ def plant_in(
 
 
 def _right(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[bool]]:
-    """Of each change, for which texts the model says what the shortcut says."""
+    """For each change, the texts on which the model follows the shortcut."""
     found: dict[str, list[bool]] = {}
     for row in rows:
         found.setdefault(row["change"], []).append(row["expected"] == row["predicted"])
@@ -179,7 +181,7 @@ def _right(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[bool]]:
 
 
 def _matrix(rows: Sequence[Mapping[str, Any]], texts: Sequence[str], column: str) -> dict[str, Floats]:
-    """[texts] the values of every explanation that has some, NaN where one is missing."""
+    """[texts] the values of each explanation, NaN where one is missing."""
     places = {text: place for place, text in enumerate(texts)}
     found: dict[str, Floats] = {}
     for row in rows:
@@ -190,7 +192,7 @@ def _matrix(rows: Sequence[Mapping[str, Any]], texts: Sequence[str], column: str
 
 
 def _compared(values: Mapping[str, Floats], quality: Mapping[str, Floats], names: Sequence[str]) -> dict[str, Floats]:
-    """[texts] each: how far a metric, higher is better, agrees with the truth."""
+    """[texts] each: the agreement of a metric (higher is better) with the truth."""
 
     def stacked(of: Mapping[str, Floats], some: Sequence[str]) -> Floats:
         missing = np.full(len(next(iter(quality.values()))), np.nan)
@@ -218,7 +220,7 @@ def _compared(values: Mapping[str, Floats], quality: Mapping[str, Floats], names
 def _of_means(
     values: Mapping[str, Floats], quality: Mapping[str, Floats], names: Sequence[str]
 ) -> Iterator[tuple[str, float]]:
-    """What the means over texts say: how the explainers are ranked, and whether the truth comes first."""
+    """Results from the means over texts: how the explainers are ranked, and whether the truth comes first."""
     means = {name: statistics.mean(each) for name, each in values.items()}
     of_truth = {name: statistics.mean(each) for name, each in quality.items()}
     yield (
@@ -231,6 +233,6 @@ def _of_means(
 
 
 def _mean(values: Floats) -> Floats:
-    """[texts] over the defined ones of [texts, explanations]; NaN where there are none."""
+    """[texts] the mean over the defined values of [texts, explanations]; NaN if there are none."""
     counts = (~np.isnan(values)).sum(1)
     return np.where(counts == 0, np.nan, np.nansum(values, 1) / np.maximum(counts, 1))

@@ -1,4 +1,4 @@
-"""Explanations of known quality, and how high an explanation places the words that decide."""
+"""Explanations of known quality, and measures of how high an explanation ranks the deciding words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TRUTH = "truth"
 
 @dataclass(frozen=True)
 class Planted(Explainer):
-    """The truth, 1 for a word that decides and 0 for the others, mixed with normal noise; it never asks the model."""
+    """The truth, 1 for a deciding word and 0 for the others, mixed with normal noise; it never asks the model."""
 
     signed = True
     asks_model = False
@@ -41,18 +41,18 @@ class Planted(Explainer):
         return (1 - self.noise) * truth + self.noise * noise
 
 
-# By name, from the truth to nothing but noise; and several of nothing but noise, in an order that means nothing.
+# By name, from the truth to pure noise; and several of pure noise, whose order means nothing.
 MIXED = {TRUTH if noise == 0 else f"truth, {noise:.0%} noise": Planted(noise) for noise in NOISE}
 NOTHING = {f"noise {draw}": Planted(1.0, draw) for draw in range(1, 5)}
 
 
 def explanations(explainers: Sequence[str]) -> Mapping[str, Explainer]:
-    """What is explained with, by name: the explainers, and explanations of known quality."""
+    """All explanations by name: those of the explainers, and those of known quality."""
     return {**{spec: catalog.build("explainers", spec) for spec in explainers}, **MIXED, **NOTHING}
 
 
 def deciding(encoding: Encoding) -> Bools:
-    """[units] True for those that decide: the ones that the example's rationale marks."""
+    """[units] True for the deciding units, which the example's rationale marks."""
     spans = encoding.example.rationale or ()
     found = [any(start < end_ and start_ < end for start_, end_ in spans) for start, end in encoding.unit_spans]
     in_text = [segment == 0 for segment in encoding.unit_segments]
@@ -61,12 +61,12 @@ def deciding(encoding: Encoding) -> Bools:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the deciding units stand in the order of the scores."""
+    """The positions of the deciding units in the order of the scores."""
 
-    average_precision: float  # 1 where they stand before all others
-    precision: float  # the share of them among as many top units
-    rank: float  # their mean rank, from 1
-    mass: float  # their share of the sum of the scores' sizes
+    average_precision: float  # 1 if they come before all others
+    precision: float  # their share among as many top units
+    rank: float  # their mean rank, counted from 1
+    mass: float  # their share of the sum of the absolute scores
 
 
 def placement(scores: Floats, decides: Bools) -> Placement:

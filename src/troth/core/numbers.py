@@ -1,0 +1,88 @@
+"""How numbers are written in sentences: the same in the terminal, on pages, in records and in exported notes.
+
+Numbers of a table are written by `core/sheet.py`, with as many decimals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+_MINUS = "−"
+
+
+def number(value: float) -> str:
+    """Three decimals, or as many as the first digit takes.
+
+    >>> number(-0.1234), number(0.00004), number(0.0)
+    ('−0.123', '4e-05', '0.000')
+    """
+    text = f"{value:.3f}" if abs(value) >= 0.0005 or value == 0 else f"{value:.1g}"
+    return _with_minus(text)
+
+
+def difference(value: float) -> str:
+    """
+    >>> difference(0.25), difference(-0.25), difference(0.0)
+    ('+0.250', '−0.250', '0.000')
+    """
+    return f"{'+' if value > 0 else ''}{number(value)}"
+
+
+def interval(low: float, high: float) -> str:
+    """
+    >>> interval(-0.1, 0.2537)
+    '[−0.100, 0.254]'
+    """
+    return f"[{number(low)}, {number(high)}]"
+
+
+def p_value(p: float) -> str:
+    """With its sign; nothing is read into digits below a thousandth.
+
+    >>> p_value(0.0312), p_value(0.5), p_value(1.0), p_value(1.7e-05)
+    ('p = 0.031', 'p = 0.5', 'p = 1.0', 'p < 0.001')
+    """
+    return "p < 0.001" if p < 0.001 else "p = 1.0" if p > 0.995 else f"p = {p:.2g}"
+
+
+def percent(share: float) -> str:
+    """A share in whole percent; with a decimal where that would read as none or all.
+
+    >>> percent(0.973), percent(0.998), percent(0.0004), percent(1.0)
+    ('97 %', '99.8 %', '0.04 %', '100 %')
+    """
+    hundred = 100 * share
+    if 0 < hundred < 0.5:
+        return f"{hundred:.1g} %" if hundred >= 0.01 else "under 0.01 %"
+    if 99.5 <= hundred < 100:
+        return f"{hundred:.1f} %" if hundred < 99.95 else "over 99.9 %"
+    return f"{hundred:.0f} %"
+
+
+def percents(low: float, high: float) -> str:
+    """A range of shares in whole percent.
+
+    >>> percents(0.31, 0.998), percents(0.501, 0.502)
+    ('31–100 %', '50 %')
+    """
+    return f"{'–'.join(dict.fromkeys(f'{100 * share:.0f}' for share in (low, high)))} %"
+
+
+def scores(values: Sequence[float], *, signed: bool) -> list[str]:
+    """Scores of one text, all with as many decimals as show three digits of the largest.
+
+    >>> scores([3.04, -0.982, 0.004], signed=True), scores([0.0123, 0.004], signed=False), scores([3e-7], signed=True)
+    (['+3.04', '−0.98', '0.00'], ['0.0123', '0.0040'], ['+3e-07'])
+    """
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    size = math.floor(math.log10(largest)) if largest else 0
+    form = f"{'+' if signed else ''}z.{max(0, 2 - size)}f" if size >= -4 else f"{'+' if signed else ''}.2g"
+    return [_with_minus(format(float(value), form)) for value in values]
+
+
+def _with_minus(text: str) -> str:
+    """A minus sign before the digits, and no sign before zero."""
+    if not float(text):
+        return text.lstrip("+-")
+    return f"{_MINUS}{text[1:]}" if text.startswith("-") else text

@@ -1,0 +1,134 @@
+"""Every screen at 80 columns: no line is longer, and no word is cut."""
+
+import io
+import re
+import sys
+from dataclasses import replace
+
+import pytest
+import typer
+from rich.cells import cell_len
+from tests.report.boards import board, many, stored
+
+from troth import cli
+from troth.core.terminal import Console
+from troth.report.board import leaderboards
+from troth.report.screen import closing, in_full, table
+from troth.validity.stamp import Stamp
+
+WIDTH = 80
+GROUP = typer.main.get_command(cli.app)
+SHORT = "A slow start, but what a wonderful ending."
+LONG = (
+    "A wonderful film: we saw it on a rainy Sunday with my mother and two of her friends, and all of us left the "
+    "theater happy, humming the songs, and telling strangers at the bus stop to go."
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("eighty")
+    stored(place / "run")
+    return place
+
+
+@pytest.fixture
+def screen(monkeypatch, capsys, folder):
+    """What a command prints on a terminal of 80 columns."""
+
+    def shown(*arguments):
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("COLUMNS", str(WIDTH))
+        monkeypatch.setattr(sys, "argv", ["troth", *arguments])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        out, err = capsys.readouterr()
+        assert not left.value.code, err
+        return out
+
+    return shown
+
+
+def joined(text):
+    return " ".join(text.split())
+
+
+def check_widths(text):
+    assert [line for line in text.splitlines() if cell_len(line.rstrip()) > WIDTH] == []
+
+
+@pytest.mark.parametrize("name", [None, *GROUP.commands])
+def test_help(screen, name):
+    shown = screen(*([name] if name else []), "--help")
+    check_widths(shown)
+    flat = joined(shown)
+    command = GROUP.commands[name] if name else GROUP
+    for option in command.params:
+        assert all(written in flat for written in option.opts)
+        # The parser breaks lines after a hyphen, which is as it should be in a word, not in an option's name.
+        assert joined(option.help or "") in re.sub(r"(?<=\w- )(?=\w)", "", flat).replace("- ", "-") or (
+            joined(option.help or "") in flat
+        )
+    for line in shown.splitlines():
+        assert not re.search(r"--[\w-]*-$", line), f"the name of an option is broken: {line}"
+    if name is None:
+        for each in GROUP.commands.values():
+            assert joined(each.short_help) in flat
+
+
+@pytest.mark.parametrize("kind", ["explainers", "metrics", "maskings", "datasets", "recipes", "bases", "studies"])
+def test_list(screen, kind):
+    shown = screen("list", kind)
+    check_widths(shown)
+    whole = joined(screen("list", kind, "--json"))
+    for cut in re.findall(r"(\w+)…", shown):
+        assert re.search(rf"\b{re.escape(cut)}(?!\w)", whole), f"{cut} is cut"
+
+
+@pytest.mark.parametrize("text", [SHORT, LONG], ids=["short", "long"])
+def test_explain(screen, text):
+    shown = screen("explain", text, "-e", "leave_one_out,attention")
+    check_widths(shown)
+    proofs = [line for line in shown.splitlines() if "Without its top" in line]
+    assert len(proofs) == 2
+    pattern = r"  Without its top (\d+) of \d+ words: \d+ % → \d+ %\. Without \1 random words: \d+–\d+ %\."
+    assert all(re.fullmatch(pattern, line.rstrip()) for line in proofs)
+    at = next(place for place, line in enumerate(shown.splitlines()) if line.startswith(("No method", "Most faithful")))
+    assert shown.splitlines()[at + 2] == "" or shown.splitlines()[at + 1] == ""  # a verdict of one or two lines
+
+
+def test_bench(folder):
+    for one in (*leaderboards_of(folder / "run"), many(), many(metrics=2), worst()):
+        for lines in ([table(one)], closing(one), in_full(one)):
+            console = Console(width=WIDTH, file=io.StringIO())
+            for line in lines:
+                console.print(line)
+            check_widths(console.file.getvalue())
+
+
+def leaderboards_of(place):
+    from troth.store.store import Store
+
+    return leaderboards(Store(place))
+
+
+def worst():
+    """Everything that there is to beware of, with long names."""
+    names = ("rationale_agreement", "normalized_sufficiency(masking='attention', clip=true)")
+    values = {name: [0.1 + 0.1 * place, 0.2] for place, name in enumerate(("lime(samples=9)", "gradient", "random"))}
+    one = board(
+        values, dict.fromkeys(names, True), truncated=9, plausible=names[:1], skipped={"alti": "not of this model"},
+        stamps={name: Stamp(0.0004, 0.5) for name in names},
+    )  # fmt: skip
+    return replace(one, failures={"deep_lift": "it failed " * 20})
+
+
+def test_the_closing_of_a_bench_is_short():
+    lines = [text.plain for text in closing(worst())]
+    beware = [line for line in lines if line.startswith("Beware: ")]
+    assert beware == [
+        "Beware: erased inputs are out of distribution for the model (p < 0.001).",
+        "Beware: 9 of 9 texts were cut off; read all with --model-option windows=true.",
+        "Beware: rationale_agreement is agreement with humans, not faithfulness.",
+    ]
+    assert joined(" ".join(lines)).endswith("Fix what failed, then run the same command with --retry.")
