@@ -150,7 +150,7 @@ class RecursiveErasure(Erasing):
     def _curves(
         self, questions: Sequence[Question], attributions: Sequence[Attribution], explain: Explain
     ) -> Routine[tuple[Answers, Bools]]:
-        """The model's outputs as more units are erased, and the units kept at each point, [texts, points, most units]."""
+        """The model's outputs as more units are erased, and the units kept at each point [texts, points, units]."""
         again = explain if self._recomputes else None
         left = yield from recursively_erased(questions, attributions, again, self.perturbation, self.points)
         answers = yield erasing(questions, left, self.perturbation)

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from troth.statistics import Floats
 
 TextKey = tuple[str, str | None, int]  # a text, its second text, and the number of equal pairs before it
-_MARGIN = (
-    # Fraction of the earlier run's lead over random; a smaller loss is accepted, as is usual in non-inferiority tests.
-    0.5
-)
+# The fraction of the lead over random whose loss must be excluded; half is usual in tests of non-inferiority.
+_MARGIN = 0.5
 
 
 def rule_on(board: Leaderboard, baseline: str | Path | Leaderboard) -> Ruling:
