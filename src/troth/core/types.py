@@ -247,7 +247,7 @@ class Score:
     """The result of a metric for one explanation."""
 
     value: float  # NaN = undefined; `why` gives the reason
-    # Data that a summary needs: predictions per ratio, tp/fp/fn, ….
+    # Data that a summary needs: predictions per ratio, tp/fp/fn and others.
     record: Mapping[str, Any] = field(default_factory=dict)
     why: str = ""
 

@@ -49,7 +49,7 @@ class Leaderboard(Shown, Exportable):
     directions: Mapping[str, bool | None]  # metric -> higher is better
     summaries: Mapping[tuple[str, str], Summary]
     values: Mapping[tuple[str, str], NDArray[np.float64]]  # one per cluster, averaged over seeds and examples
-    # Metric -> explainer -> letters; explainers that share a letter do not differ significantly.
+    # metric -> explainer -> letters; explainers that share a letter do not differ significantly.
     groups: Mapping[str, Mapping[str, str]]
     beats_random: Mapping[tuple[str, str], bool]
     seconds: Mapping[str, float]  # explainer -> seconds per example
@@ -60,7 +60,7 @@ class Leaderboard(Shown, Exportable):
     options: Mapping[str, Any] = field(default_factory=dict)  # units, target and other options that are not the default
     truncated: int = 0  # examples longer than the model's maximum length
     about: Mapping[str, Any] = field(default_factory=dict)
-    # Metric -> result of the test whether its erased inputs are in distribution.
+    # metric -> whether its erased inputs are in distribution
     stamps: Mapping[str, Stamp] = field(default_factory=dict)
     clusters: int | None = None  # number of clusters of copies or groups; None if every example is its own cluster
     reported: Mapping[str, str] = field(default_factory=dict)  # metric that does not decide -> reason
