@@ -94,10 +94,10 @@ def summary(rows: list[Measured]) -> str:
         lines.append(f"- {name}: {span(own)} as fast ({', '.join(dict.fromkeys(row.work for row in own))}).")
     lines += [
         f"- **Slower**: {', '.join(slower) or 'troth is not slower in any of these tasks'}.",
-        f"- **Memory**: in {len(more)} of {len(compared)} comparisons troth takes more memory than the other library, at most "
-        f"{max(row.memory for row in more):.0f} MB above the model.",
-        f"- **Long texts** (256 and 512 tokens): troth takes less memory in {less} of {len(long)} comparisons, with a median of "
-        f"{ours:.0f} MB against {theirs:.0f} MB.",
+        f"- **Memory**: in {len(more)} of {len(compared)} comparisons troth takes more memory than the other library, "
+        f"at most {max(row.memory for row in more):.0f} MB above the model.",
+        f"- **Long texts** (256 and 512 tokens): troth takes less memory in {less} of {len(long)} comparisons, "
+        f"with a median of {ours:.0f} MB against {theirs:.0f} MB.",
     ]
     return "\n".join(lines)
 

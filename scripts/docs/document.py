@@ -199,10 +199,12 @@ def metric_entry(name: str) -> tuple[str, list[str]]:
 def metrics_page() -> str:
     """docs/methods/metrics.md"""
     intro = (
-        "This page lists all metrics: how faithful is an explanation? Select them with `--metrics comprehensiveness` or "
+        "This page lists all metrics: how faithful is an explanation? Select them with `--metrics comprehensiveness` "
+        "or "
         '`metrics=["comprehensiveness"]`. ↑ means that higher is better, ↓ that lower is better. The column *masking* '
         "shows the default of the `masking` option. *Forward passes* is the cost of a text of n units; equal inputs "
-        "count once. All metrics except sparsity rank scores as they are, not by absolute value; among equal scores, the "
+        "count once. All metrics except sparsity rank scores as they are, not by absolute value; among equal scores, "
+        "the "
         "earlier unit comes first. An undefined score is NaN with a reason; it is counted and left out of means. "
         "[Concepts](../guide/concepts.md#signs) lists the symbols of the formulas."
     )
@@ -233,9 +235,11 @@ def explainers_page() -> str:
     """docs/methods/explainers.md"""
     intro = (
         "This page lists all explainers: which units push toward the class? Select one with `-e leave_one_out` or "
-        '`troth.explain(model, text, "leave_one_out")`. An explainer gives each unit a score. If its scores are signed, '
+        '`troth.explain(model, text, "leave_one_out")`. An explainer gives each unit a score. If its scores are '
+        "signed, "
         "a negative score means that the unit pushes away from the class, and the option `absolute=true` gives "
-        "absolute values instead, also at every step of a metric that explains again. *Forward passes* is the cost of a text of n units. *Models* are those on which the "
+        "absolute values instead, also at every step of a metric that explains again. *Forward passes* is the cost of "
+        "a text of n units. *Models* are those on which the "
         "explainer was tried: a small model of each family, a prompted Llama, and a function from texts to "
         "probabilities (a black box). [Concepts](../guide/concepts.md#signs) lists the symbols of the formulas."
     )
@@ -249,7 +253,8 @@ def catalog_page() -> str:
     parts = [
         WRITTEN,
         "# Data sets, recipes, bases, studies and commands",
-        f"This page lists everything that commands select by name, except methods, which have their own pages: {links}. "
+        "This page lists everything that commands select by name, except methods, which have their own pages: "
+        f"{links}. "
         "`troth list datasets` prints the first list.",
     ]
     for kind in catalog.KINDS:
@@ -263,7 +268,8 @@ def catalog_page() -> str:
 def maskings_page() -> str:
     """docs/methods/maskings.md"""
     intro = (
-        "This page lists all maskings: how is a unit erased? Select one with the option `masking` of metrics, explainers "
+        "This page lists all maskings: how is a unit erased? Select one with the option `masking` of metrics, "
+        "explainers "
         'and commands: `--masking delete` or `masking="zero"`. By default, each metric uses the masking of its paper '
         "([metrics](metrics.md))."
     )
