@@ -1,4 +1,4 @@
-"""Executes plans: scheduling, workers, resuming, estimates. Calling the module, `troth.sweep(…)`, calls `grid.sweep`."""
+"""Runs plans: scheduling, workers, resuming, estimates. Calling the module (`troth.sweep(…)`) calls `grid.sweep`."""
 
 import sys
 from types import ModuleType

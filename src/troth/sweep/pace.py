@@ -50,7 +50,7 @@ class Pace:
                 sums.counted += work
 
     def knows(self, cell: Cell, *, exactly: bool = False, here: bool = False) -> bool:
-        """Whether a cell of the same method was measured: `exactly`, with the same explainer; `here`, on the same data."""
+        """Whether a cell of the same method was measured: `exactly`, with its explainer; `here`, on its data."""
         seen = self._seen.get(list(_likenesses(cell.kind, cell.specs))[0 if exactly or here else 1], {})
         return _place(cell.specs) in seen if here else bool(seen)
 

@@ -62,7 +62,7 @@ class CutCell:
         return [task.cell.name for task in self.tasks]
 
     def joined(self) -> Reply | None:
-        """The reply of the whole cell: an error as soon as a part has one, all rows when all parts are done, else None."""
+        """The reply of the cell: an error as soon as a part has one, all rows when all parts are done, else None."""
         for reply in self.replies.values():
             if reply.error or reply.lost:
                 return replace(reply, name=self.cell.name)

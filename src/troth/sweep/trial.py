@@ -165,7 +165,7 @@ class Trial:
         pace.learn(cell.kind, cell.specs, whole + per_character * characters)
 
     def _train(self, cell: Cell, examples: int, epochs: int) -> tuple[float, float] | None:
-        """Trains a stand-in for the model on a few examples: (seconds besides training, seconds per character and epoch)."""
+        """Trains a stand-in for the model on few examples: (seconds besides training, per character and epoch)."""
         specs = {**cell.specs, "settings": {**cell.specs["settings"], "epochs": epochs}}
         few = Cell(cell.kind, specs, cell.parents, cell.runner)
         tried = self._make(few, examples)

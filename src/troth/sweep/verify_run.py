@@ -135,7 +135,7 @@ def _sample(cells: Sequence[Stored], count: int, seed: int) -> list[Stored]:
 
 
 def _can_be_computed(cell: Stored) -> bool:
-    """Whether a cell is independent of models trained in the run, endpoints of explainers, and code that is not allowed."""
+    """Whether a cell is independent of models trained in the run, endpoints of explainers, and untrusted code."""
     if cell.kind not in _KINDS:
         return False
     spec = _KINDS[cell.kind].of(cell)

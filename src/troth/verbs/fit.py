@@ -238,7 +238,7 @@ class FitJob:
     def fitted(
         self, metrics: Sequence[str], missing: Sequence[str], trials_of: Callable[[str], dict[str, Any]], progress: bool
     ) -> Iterator[tuple[str, dict[str, Any], Course]]:
-        """Yields each missing metric with its trials and training course, while G holds the best weights by that metric.
+        """Yields each missing metric with its trials and course of training, while G holds its best weights.
 
         Side by side, all metrics of a group are trained, even finished ones: the random dropout of a copy depends on
         which others are trained with it.

@@ -68,7 +68,7 @@ def prove(
     choices: int = CHOICES,
     masking: str | Masking | None = None,
 ) -> Attributions | Explanations:
-    """Returns the attributions with their `.proof`: the model's outputs without their top units, and without random ones.
+    """Returns the attributions with their `.proof`: model outputs without their top units, and without random ones.
 
     Accepts what `explain` returns, for one method or several; the methods of one text are compared. By default,
     `masking` is the one that the model was trained for, else `mask_token`, else `delete`. A text without units has no
