@@ -198,7 +198,7 @@ def print_cards(every: Sequence[Mapping[str, Any]]) -> None:
 
 
 def place_of(name: str) -> str:
-    """Where a data set is: "here" (shipped, generated, in $TROTH_DATA or the hub's cache), "on the hub" or "not here"."""
+    """Where a data set is: "here" (shipped, made, in $TROTH_DATA or the hub's cache), "on the hub" or "not here"."""
     bases, hub = _written(name)
     if "Dataset" in bases or _folder(name) is not None:
         return "here"
