@@ -34,7 +34,7 @@ class TokenQuestions(NamedTuple):
 
 
 class Causal(PromptReader):
-    """A subclass defines which tokens are needed for each row, and what the columns of its logits are."""
+    """A model that predicts tokens after a prompt; a subclass defines which tokens, and the columns of its logits."""
 
     @abstractmethod
     def asked(self, rows: Rows) -> TokenQuestions:
@@ -64,7 +64,7 @@ class Causal(PromptReader):
         return _reading.brought_back(replace(self.read(output), logits=logits), rows.ids.device)
 
     def _forward_from_nothing(self, rows: Rows, nothing: Tensor) -> Output:
-        """Puts a begin token before an answer that nothing precedes (all was deleted), to predict its first token."""
+        """As `forward`, if nothing precedes the answer (all was deleted): a begin token predicts its first token."""
         some, others = (torch.nonzero(which)[:, 0] for which in (nothing, ~nothing))
         bare = chosen(rows, some)
         begin = bare.ids.new_full((1,), self.begin_id)
@@ -124,8 +124,7 @@ class Causal(PromptReader):
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
         whole = attentions or not self.shares_prefix
         own = length if whole else max(1, length - self._usual_prefix)
-        # Interpolation paths, which have many rows, share the prompt; a plain gradient, with one row per example, does
-        # not.
+        # Interpolation paths, which have many rows, share the prompt; plain gradients, with one row per text, do not.
         own = max(own, length // 4) if backward else own
         lent = 16 * (length - own) * int(self.model.config.hidden_size)
         # Derivatives need the vocabulary logits of every token of an answer, three times.
