@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from troth.statistics import Floats
 
 TextKey = tuple[str, str | None, int]  # a text, its second text, and how many equal pairs came before it
-_MARGIN = (
-    0.5  # of the earlier run's lead over random: a loss below it is accepted, as is usual in non-inferiority tests
-)
+# The share of the lead over random whose loss must be excluded; half is usual in tests of non-inferiority.
+_MARGIN = 0.5
 
 
 def rule_on(board: Leaderboard, baseline: str | Path | Leaderboard) -> Ruling:
