@@ -135,7 +135,7 @@ class Subject:
     def expect_same(
         self, wanted: WordScores, got: WordScores, text: Text, because: str, place: Situation | None = None
     ) -> None:
-        """Requires that two results agree; `because` says why. If a method samples, they may differ as between seeds."""
+        """Requires that two results agree; `because` says why. A sampling method may differ as between seeds."""
         if wanted.scored == got.scored and self.same(wanted.scores, got.scores):
             return
         noise = 0.0 if place is None else self.noise(place, text)
