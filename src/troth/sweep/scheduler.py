@@ -234,9 +234,7 @@ class Scheduler:
             self.progress(progress)
 
     def _left(self, workers: int) -> float | None:
-        """Estimated seconds until everything is done, minus the time that running cells have already taken, but at
-        least the remaining time of the longest running cell.
-        """
+        """Estimated remaining seconds, at least those of the longest running cell; time already spent is subtracted."""
         seconds = self.graph.remaining.seconds(self.pace)
         if seconds is None:
             return None
