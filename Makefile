@@ -59,14 +59,13 @@ pytest: install unicode chromium
 
 # The quick tests on the lowest version of every range in pyproject.toml, in an environment of its own (gigabytes: the
 # package index has torch for Linux as a CUDA build only; `make test-lowest TORCH_INDEX=…` names one that has CPU builds).
-# Without gguf, which needs a newer transformers.
 LOWEST := build/lowest
 TORCH_INDEX ?=
 test-lowest:
 	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python scripts/release/lowest_versions.py > build/lowest.txt
 	$(LOWEST)/bin/python -m pip install --quiet setuptools $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) --requirement build/lowest.txt
-	$(LOWEST)/bin/python -m pip install --quiet --constraint build/lowest.txt --no-build-isolation --editable '.[dev,docs,ray,peft,hpo]'
+	$(LOWEST)/bin/python -m pip install --quiet --constraint build/lowest.txt --no-build-isolation --editable '.[dev,docs,ray,peft,hpo,gguf]'
 	$(LOWEST)/bin/python -m pytest -m "not full" $(TWO)
 
 # All tests, long ones included, with new random examples: a failure prints what reproduces it. Last, on their own,

@@ -1,4 +1,6 @@
-"""Check whether erased texts are in distribution for a model. If not, a metric may measure confusion instead of faithfulness.
+"""Check whether erased texts are in distribution for a model.
+
+If they are not, a metric may measure confusion instead of faithfulness.
 
 python examples/trust_a_number.py
 """

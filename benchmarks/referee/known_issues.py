@@ -46,7 +46,7 @@ KNOWN = {
         ("inseq",),
         "inseq",
         "[inseq#110](https://github.com/inseq-team/inseq/issues/110)",
-        "a text gets different scores alone and in a batch",
+        "a text gets different scores alone and in a batch; inseq 0.7.1 explains given continuations one by one",
     ),
 }
 

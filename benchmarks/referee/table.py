@@ -183,7 +183,8 @@ def known() -> str:
     lines = [
         "## Known bugs, run again",
         "",
-        "Bugs that users reported earlier. *Shown*: the version has the bug. *Not shown*: it is fixed in this version.",
+        "Bugs that users reported earlier. *Shown*: the version has the bug. *Not shown*: the script does not find it "
+        "in this version.",
         "",
         "| issue | version | bug | outcome |",
         "|---|---|---|---|",

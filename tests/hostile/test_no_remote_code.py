@@ -78,7 +78,9 @@ def test_every_call_into_the_libraries_says_that_no_code_is_run():
 
 def test_there_is_one_place_where_transformers_builds_from_files():
     homes = {place.partition(":")[0] for place, name, _ in calls() if name != "from_pretrained"}
-    assert homes == {"models/_pretrained.py", "data/sources/readers.py", "data/sources/folders.py"}
+    # The referee also runs next to other versions of transformers; it loads the shipped model only.
+    shipped = {"refereeing/situations.py"}
+    assert homes == {"models/_pretrained.py", "data/sources/readers.py", "data/sources/folders.py"} | shipped
 
 
 @pytest.fixture(scope="module")

@@ -80,7 +80,7 @@ def test_checks_that_need_its_inside_refuse_it():
 def test_the_kinds_are_the_files():
     assert list(troth.models.kinds()) == [
         "black_box", "continuation", "embedded", "encoder", "encoder_decoder", "multiple_choice", "prompted", "remote",
-        "similarity", "token_classification", "windowed", "zero_shot",
+        "remote_continuation", "similarity", "token_classification", "windowed", "zero_shot",
     ]  # fmt: skip
 
 

@@ -18,7 +18,8 @@ import xllamacpp
 parameters = xllamacpp.CommonParams()
 parameters.model.path, parameters.n_ctx, parameters.port = sys.argv[2], 2048, 0
 parameters.n_parallel, parameters.cpuparams.n_threads, parameters.warmup = 1, 1, False
-print("at", xllamacpp.Server(parameters).listening_address, flush=True)
+server = xllamacpp.Server(parameters)
+print("at", server.listening_address, flush=True)
 time.sleep(3600)
 """
 PROMPT = "Is this review good or bad?\nReview: {text}\nThis review is"

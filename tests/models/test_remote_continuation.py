@@ -191,7 +191,7 @@ def test_on_the_command_line(tmp_path):
         ({"compare": "exact", "samples": 0}, "samples must be a whole number, 1 or more"),
         ({"compare": "exact", "samples": 3, "temperature": 0}, "3 samples at temperature 0 are the same text"),
         ({"compare": "exact", "temperature": -1}, "temperature must be a number, 0 or more"),
-        ({"model": None}, "needs model: load_model"),
+        ({"model": None}, "needs the model's name"),
         ({"max_requests": -1}, "max_requests must be 0 or more"),
         ({"labels": ["one"]}, "labels name classes, and a continuation has none"),
         ({"explain_parts": ["written"]}, "written is explained with the model in memory"),

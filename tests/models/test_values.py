@@ -42,7 +42,7 @@ def test_the_value_is_explained():
     assert explanation.heading(attribution) == f"value = {value():.4g}"
     proof = troth.prove(model, [attribution])[0].proof
     assert (proof.predicted_without_top, proof.runner_up, proof.runner_up_probability) == ("", "", None)
-    assert f"value {value():.4g} → " in list(explanation.lines(troth.prove(model, [attribution])[0]))[1]
+    assert f"words: {value():.4g} → " in list(explanation.lines(troth.prove(model, [attribution])[0]))[1]
 
 
 def test_recursive_erasure_is_of_the_value():

@@ -90,4 +90,4 @@ def test_passages_behind_an_answer(tmp_path):
     assert "&lt;b&gt;sea" in page
     assert [each["cites"] for each in described] == [True, False]
     assert (wrong.status_code, empty.status_code) == (422, 422)
-    assert wrong.json()["error"].startswith("cite asks a causal language model in memory")
+    assert wrong.json()["error"].startswith("cite asks a causal language model, in memory or behind an endpoint")

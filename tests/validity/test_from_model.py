@@ -93,7 +93,7 @@ def test_the_model_is_left_as_it_was_and_nothing_is_kept():
     MaSF.from_model(prober, encodings)
     assert [len(module._forward_hooks) for module in model.model.modules()] == before
     caches = prober._caches.values()
-    assert not any(cache._whole or cache._erased for cache in caches)
+    assert not any(cache.inputs or cache.erased for cache in caches)
 
 
 def test_what_cannot_be_tested_is_refused():

@@ -96,7 +96,6 @@ def explain(
     from troth.models import load_named
     from troth.models.targets import EACH
     from troth.report import explanation, explanation_screen, export, matrix
-    from troth.sweep.estimate import seconds_to_explain
     from troth.verbs import records, selection
     from troth.verbs.methods import by_name, usual_explainer
     from troth.verbs.proof import masking_of_proof, passes_of
@@ -178,6 +177,8 @@ def explain(
         if dry_run:
             seconds = None
             if not cost and not model_options.keys() & {"continuation", "generate"} and chosen != EACH:
+                from troth.sweep.estimate import seconds_to_explain
+
                 seconds = seconds_to_explain(classifier, examples, methods, expected, **read)
             print_expected(expected, len(examples), seconds, cost, as_json)
             return

@@ -1,6 +1,9 @@
-"""The words everything speaks. Nothing here imports another room: what core needs of one, the package hands to it."""
+"""The vocabulary that all modules share. Nothing here imports from another package of troth; modules that core needs
+are registered in `rooms`.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
-rooms: dict[str, Callable[[], Any]] = {}  # modules of other rooms, imported when called: troth/__init__.py fills it
+# Modules of other packages, imported when called; troth/__init__.py registers them.
+rooms: dict[str, Callable[[], Any]] = {}

@@ -1,4 +1,4 @@
-"""One clear line for an argument or option of the wrong kind, where a user calls a function or names a method."""
+"""Checks arguments and options of public functions and methods, with a one-line error for a wrong type."""
 
 import inspect
 import os
@@ -22,13 +22,14 @@ _WORDS = {
     Mapping: "a mapping", Callable: "a function", PathLike: "a path", dict: "a dict",
 }  # fmt: skip
 
-_BYTES = 8  # what one unit of one sample or step takes at least
+_BYTES = 8  # least number of bytes for one unit of one sample or step
 
 
 def typed(**words: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Refuses arguments of the wrong kind by their annotations; what those do not say is left to the function.
+    """Checks the types of arguments against their annotations; what annotations cannot express is left to the
+    function.
 
-    `words` say what an argument must be, where the names of its kinds do not.
+    `words` describe the expected argument where the names of the types do not.
     """
 
     def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -38,7 +39,7 @@ def typed(**words: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             try:
                 given = signature.bind(*arguments, **options).arguments
             except TypeError:
-                return function(*arguments, **options)  # Python's own words for one too few or too many
+                return function(*arguments, **options)  # raises Python's own error for a wrong number of arguments
             for name, value in given.items():
                 if not _is_any(value, kinds[name]):
                     known = [_WORDS.get(kind, kind.__name__) for kind in kinds[name] if kind is not types.NoneType]
@@ -53,7 +54,7 @@ def typed(**words: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 @cache
 def _annotated(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, list[Any]]]:
-    """The kinds that each argument may be of; none where its annotation does not say."""
+    """The types that each argument may have; an empty list if its annotation does not restrict them."""
     signature, hints = inspect.signature(function), typing.get_type_hints(function)
     gathered = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     kinds = {
@@ -81,14 +82,15 @@ def _kinds(hint: Any) -> list[Any]:
 def _is_any(value: Any, kinds: list[Any]) -> bool:
     if isinstance(value, bool) and kinds:
         return bool in kinds
-    if isinstance(value, str | bytes | bytearray) and kinds:  # lists of characters, but nobody means them so
+    # A string is iterable, but is not meant as a list of characters.
+    if isinstance(value, str | bytes | bytearray) and kinds:
         return type(value) in kinds or isinstance(value, tuple(kind for kind in kinds if kind is not Iterable))
     numbers = {int: Integral, float: Real}
     return not kinds or any(isinstance(value, numbers.get(kind, kind)) for kind in kinds)
 
 
 def of_kind(name: str, value: Any, kinds: type | tuple[type, ...], wanted: str) -> None:
-    """Refuses a value that is of none of the kinds; numpy's whole numbers count as int, bool does not."""
+    """Rejects a value of any other type; numpy integers count as int, bool does not."""
     allowed = kinds if isinstance(kinds, tuple) else (kinds,)
     whole = int in allowed and isinstance(value, Integral) and not isinstance(value, bool)
     if not whole and not isinstance(value, tuple(kind for kind in allowed if kind is not int)):
@@ -96,12 +98,12 @@ def of_kind(name: str, value: Any, kinds: type | tuple[type, ...], wanted: str) 
 
 
 def iterable(name: str, value: Any, wanted: str) -> None:
-    """Refuses what holds no items."""
+    """Rejects values that are not iterable."""
     of_kind(name, value, Iterable, wanted)
 
 
 def methods(name: str, value: Any) -> None:
-    """Refuses what is neither a list of methods, nor one of them by name, nor left out."""
+    """Rejects anything but a list of methods, a name such as "all", or None."""
     if value is not None:
         iterable(name, value, 'a list such as ["random", …], or "all"')
 
@@ -111,7 +113,9 @@ def _shown(value: Any) -> str:
 
 
 def check_option(name: str, option: str, value: Any, hint: Any) -> None:
-    """One line for a value of the wrong kind; hints we cannot judge are left to the class."""
+    """Raises a one-line error for a value of the wrong type; types that cannot be checked here are left to the
+    class.
+    """
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 40
     if isinstance(value, int | float) and not abs(value) < memory / _BYTES and option != "seed":
         finite = abs(value) < sys.float_info.max
@@ -132,7 +136,7 @@ def check_option(name: str, option: str, value: Any, hint: Any) -> None:
 
 
 def _choices(hint: Any) -> list[Any]:
-    """Literal values and plain classes a hint allows; empty where the hint is anything else."""
+    """The literal values and plain classes that a type hint allows; empty for any other hint."""
     origin = typing.get_origin(hint)
     if origin is Literal:
         return list(typing.get_args(hint))

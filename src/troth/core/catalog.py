@@ -28,7 +28,7 @@ from troth.core.user_code import failure, said
 
 T = TypeVar("T")
 
-# Each folder, and what one of its entries is called.
+# The folder of each catalog, and the word for one of its entries.
 KINDS = {
     "explainers": "explainer",
     "metrics": "metric",
@@ -46,7 +46,7 @@ _FOLDERS = {"recipes": "training.recipes", "bases": "training.bases"}
 
 
 class SelfNamed:
-    """A method with a name of its own: a function of the user's, which is in no catalog."""
+    """A method with its own name, which is not in a catalog: a function that the user passed."""
 
     name: str
 
@@ -75,7 +75,7 @@ def summary(kind: str, name: str) -> str:
 
 
 def file(kind: str, name: str) -> Path:
-    """The file that defines a method."""
+    """The path of the file that defines a method."""
     return _known(kind, name).file
 
 
@@ -90,7 +90,7 @@ def paragraphs(kind: str, name: str) -> list[str]:
 
 
 def definition(kind: str, name: str) -> tuple[str, str]:
-    """The definition of a score, and the papers it names."""
+    """The definition of a score and the papers it cites."""
     first = paragraphs(kind, name)[0]
     return _CITATION.sub("", first), "; ".join(_CITATION.findall(first)) or "–"
 
@@ -133,7 +133,7 @@ def find(kind: str, name: str) -> type[Any]:
 
 
 def build(kind: str, spec: str | T) -> T:
-    """An object from its spec text; an object that is already built is returned as it is.
+    """An object from its spec text; an object that is already built is returned unchanged.
 
     >>> build("maskings", "mask_token")
     MaskToken()
@@ -149,7 +149,7 @@ def build(kind: str, spec: str | T) -> T:
 
 
 def by_spec(kind: str, specs: Iterable[str | T]) -> dict[str, T]:
-    """The objects by spec: the text as given, or the spec of an object."""
+    """The objects by their spec: the text as given, or the spec of an object."""
     built = [(item, build(kind, item)) for item in specs]
     return {item if isinstance(item, str) else spec(method): method for item, method in built}
 

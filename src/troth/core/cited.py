@@ -1,4 +1,6 @@
-"""What `troth.cite` returns: an answer, the passages behind it, and how much each sentence of it rests on them."""
+"""The return types of `troth.cite`: an answer, the passages it rests on, and how strongly each of its sentences depends
+on them.
+"""
 
 from __future__ import annotations
 
@@ -16,27 +18,27 @@ from troth.core.units import Span
 
 @dataclass(frozen=True)
 class CitationProof:
-    """Log-probabilities of a part of the answer without the cited passages, and without as many others.
+    """The log-probability of a part of the answer without the cited passages, and without as many other passages.
 
-    Where nothing is cited, the passage with the highest score stands for what would have been.
+    If nothing is cited, the passage with the highest score is erased instead.
     """
 
-    erased: tuple[int, ...]  # places of the passages
+    erased: tuple[int, ...]  # indices of the erased passages
     without_cited: float
-    without_random: float | None  # the mean over the choices of other passages; None where there are no others
-    random_low: float | None  # the lowest of them
-    random_high: float | None  # the highest
+    without_random: float | None  # mean over the choices of other passages; None if there are no others
+    random_low: float | None  # the lowest of these values
+    random_high: float | None  # the highest of these values
     choices: int
-    exact: bool  # they are all the choices there are
+    exact: bool  # whether all possible choices were tested
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
+        """Plain data for JSON; passages are numbered from 1."""
         return {**vars(self), "erased": [place + 1 for place in self.erased]}
 
 
 @dataclass(frozen=True, eq=False)
 class CitedPart:
-    """The whole answer, or one sentence of it: how much each passage, and each of their sentences, raises its
+    """The whole answer or one of its sentences: by how much each passage, and each sentence of the passages, raises its
     log-probability.
     """
 
@@ -44,14 +46,14 @@ class CitedPart:
     span: Span  # characters of the answer
     log_probability: float
     without_any: float  # the log-probability without any passage
-    scores: Scores  # [passages] by how much it falls without the passage
+    scores: Scores  # [passages] decrease of the log-probability without the passage
     sentence_scores: Scores  # [sentences] the same for the sentences of the passages that matter
-    cited: tuple[int, ...]  # places of the passages, the most important one first; none: it rests on no passage
-    repeated: bool  # several passages say the same, so that none is missed alone
+    cited: tuple[int, ...]  # indices of the cited passages, the most important first; empty if it rests on no passage
+    repeated: bool  # several passages contain the same information, so that erasing only one has no effect
     proof: CitationProof
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON; passages are numbered from 1."""
+        """Plain data for JSON; passages are numbered from 1."""
         return {
             "text": self.text,
             "span": list(self.span),
@@ -67,41 +69,41 @@ class CitedPart:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CitedAnswer(Shown):
-    """Which passages an answer rests on."""
+    """An answer and the passages that it rests on."""
 
     question: str
     answer: str
-    written: bool  # by the model, because no answer was given
+    written: bool  # written by the model, because no answer was given
     passages: tuple[str, ...]
-    names: tuple[str, ...]  # of the passages; empty where they have none
+    names: tuple[str, ...]  # names of the passages; empty strings if they have none
     whole: CitedPart
     parts: tuple[CitedPart, ...]  # one per sentence of the answer
-    sentences: tuple[tuple[int, Span], ...]  # place of the passage, and characters of it
-    divided: tuple[int, ...]  # places of the passages whose sentences were asked about
-    undivided: float  # by how much the log-probability of the answer falls without all the others at once
+    sentences: tuple[tuple[int, Span], ...]  # index of the passage, and the characters of the sentence in it
+    divided: tuple[int, ...]  # indices of the passages whose sentences were erased one by one
+    undivided: float  # decrease of the answer's log-probability if all other passages are erased together
     tolerance: float
     masking: str
     seed: int
-    model: str  # fingerprint
-    passes: int  # erased inputs that the model has read
+    model: str  # fingerprint of the model
+    passes: int  # number of erased inputs that the model has read
 
     @property
     def scores(self) -> Scores:
-        """[passages] by how much the log-probability of the whole answer falls without the passage."""
+        """[passages] decrease of the whole answer's log-probability without the passage."""
         return self.whole.scores
 
     @property
     def cited(self) -> tuple[int, ...]:
-        """Places of the passages that the whole answer rests on, the most important one first."""
+        """Indices of the passages that the whole answer rests on, the most important first."""
         return self.whole.cited
 
     def sentence(self, number: int) -> str:
-        """The text of one of the sentences of the passages."""
+        """The text of a sentence of the passages, by its index."""
         place, (start, end) = self.sentences[number]
         return self.passages[place][start:end]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON; passages are numbered from 1."""
+        """Plain data for JSON; passages are numbered from 1."""
         passages = [
             {"number": place + 1, "name": name, "text": text, "cited": place in self.cited, "score": float(score)}
             for place, (name, text, score) in enumerate(zip(self.names, self.passages, self.scores, strict=True))

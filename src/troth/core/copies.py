@@ -1,4 +1,5 @@
-"""Which examples count as one observation: copies of the same text, and members of a group that the user has named.
+"""Determines which examples count as one observation: copies of the same text, and members of a group that the user has
+named.
 
 Two texts are equal if their words are equal after Unicode normalization (NFKC) and case folding; white space and
 punctuation do not count. They are near copies if they share at least half of their word trigrams (Jaccard index;
@@ -17,14 +18,14 @@ from scipy.sparse.csgraph import connected_components
 from troth.core.units import word_spans
 
 Ints = NDArray[np.int64]
-_ROWS = 1_000  # texts that are compared with all others at a time
-_PAIRS = 10_000  # pairs of texts whose trigrams are counted at a time
+_ROWS = 1_000  # number of texts that are compared with all others at a time
+_PAIRS = 10_000  # number of text pairs whose trigrams are counted at a time
 
 
 def clusters(texts: Sequence[str], pairs: Sequence[str | None], groups: Sequence[str | None] | None = None) -> Ints:
     """The cluster of each example, numbered in the order of their first examples.
 
-    With `groups` a cluster is a group; a text that several groups have is in the cluster of the first.
+    With `groups`, each group is a cluster; a text that occurs in several groups is in the cluster of the first.
 
     >>> clusters(["Good film.", "good  FILM", "A bad one"], [None] * 3).tolist()
     [0, 0, 1]
@@ -40,7 +41,7 @@ def clusters(texts: Sequence[str], pairs: Sequence[str | None], groups: Sequence
 
 
 def numbered(names: Iterable[Hashable]) -> Ints:
-    """Each name as the number of its first appearance.
+    """Numbers the names in the order of their first appearance.
 
     >>> numbered("baab").tolist()
     [0, 1, 1, 0]

@@ -1,14 +1,16 @@
-"""How results show themselves: a short `repr` without tensors, and HTML for notebooks, on dark or light ground."""
+"""How results display themselves: a short `repr` without tensors, and HTML for notebooks with light or dark
+backgrounds.
+"""
 
 import html as markup
 from collections.abc import Iterable, Iterator, Sequence
 
 from troth.core.terminal import visible
 
-MOST = 20  # of a list: a notebook that is saved keeps what it shows
-_WIDEST = 80  # characters of a text in one line
+MOST = 20  # items of a list that are shown, because a saved notebook stores its output
+_WIDEST = 80  # characters of a text on one line
 
-# Colors are inherited, so that the notebook's theme decides; its own stripes and alignment would not fit ours.
+# Colors are inherited from the notebook's theme; its row stripes and alignment are overridden.
 _STYLE = """
 .troth-shown { color: inherit; line-height: 1.5; overflow-x: auto; }
 .troth-shown table { border-collapse: collapse; margin: .5em 0; font-variant-numeric: tabular-nums; }
@@ -22,14 +24,14 @@ _STYLE = """
 
 
 class Shown:
-    """`repr` is a line, of a list also a line per item; a notebook shows the parts."""
+    """A mixin that provides a one-line `repr`, followed by one line per item, and HTML for notebooks."""
 
     def _line(self) -> str:
-        """The most important of it, in a line; without the name of the class."""
+        """The most important facts in one line, without the name of the class."""
         raise NotImplementedError
 
     def _rows(self) -> Iterable[str]:
-        """A line per item, of what has items."""
+        """One line per item, for objects that contain items."""
         return ()
 
     def _parts(self) -> Iterable[str]:
@@ -45,12 +47,12 @@ class Shown:
 
 
 def fragment(parts: Iterable[str]) -> str:
-    """Parts of HTML as one that stands alone in a notebook."""
+    """Joins parts of HTML into one fragment that stands alone in a notebook."""
     return f'<div class="troth-shown"><style>{_STYLE}</style>{"".join(parts)}</div>'
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """An HTML table of plain values, escaped; words stand at the left of their column."""
+    """An HTML table of plain values, escaped; text is aligned to the left."""
 
     def cell(value: object, tag: str = "td") -> str:
         side = "" if isinstance(value, int | float) else ' class="text"'
@@ -62,7 +64,7 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -
 
 
 def some(items: Sequence[str], most: int = MOST) -> Iterator[str]:
-    """The first, and how many more there are.
+    """The first items, then a line with the number of further items.
 
     >>> list(some(["a", "b", "c"], most=1))
     ['a', '… and 2 more']
@@ -73,12 +75,12 @@ def some(items: Sequence[str], most: int = MOST) -> Iterator[str]:
 
 
 def more(number: int, most: int = MOST) -> str:
-    """Of a list of which a notebook shows the first: how many it does not show."""
+    """HTML with the number of items that are not shown; empty if all are."""
     return f'<p class="muted">… and {number - most:,} more</p>' if number > most else ""
 
 
 def short(text: str, most: int = _WIDEST) -> str:
-    """A text in one line of at most so many characters.
+    """A text on one line, shortened to the given number of characters.
 
     >>> short("a  long\\nstory", 8)
     'a long …'

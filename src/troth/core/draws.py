@@ -1,7 +1,7 @@
 """Random numbers that depend on what they are for, not on when they are drawn: keyed by seed, example, purpose and
 row.
 
-A counter-based hash (SplitMix64) in integer arithmetic gives the same numbers on every device. So batch size, order,
+A counter-based hash (SplitMix64) in integer arithmetic gives the same numbers on every device, so batch size, order,
 sharding, resuming and hardware do not change them.
 """
 
@@ -23,7 +23,7 @@ _MIX_2 = 0x94D049BB133111EB - (1 << 64)
 
 
 def key(*parts: object) -> int:
-    """A 63-bit key of anything that prints.
+    """A 63-bit key from the string representations of the parts.
 
     >>> key(0, "film-001", "lime") == key(0, "film-001", "lime") != key(1, "film-001", "lime")
     True

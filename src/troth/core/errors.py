@@ -1,22 +1,22 @@
-"""What a user can fix, in one line and shown without a traceback; and names that are on their way out."""
+"""Errors that a user can fix, shown as one line without a traceback; and warnings for deprecated names."""
 
 import warnings
 from collections.abc import Iterable, Sequence
 
-_LONGEST = 60  # letters of a name that are compared
-_MOST = 3  # names that are offered
+_LONGEST = 60  # characters of a name that are compared
+_MOST = 3  # number of names that are suggested
 _WARNED: set[str] = set()
 
 
 class TrothError(Exception):
-    """One line that names the thing, the value and the way out."""
+    """An error of one line that gives the name, the value and the way to fix it."""
 
     def __str__(self) -> str:
-        return " ".join(super().__str__().split("\n"))  # a name or value may hold several
+        return " ".join(super().__str__().split("\n"))  # a name or value may contain line breaks
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> TrothError:
-    """The error for a name nobody has: the nearest ones first, then all there are.
+    """The error for an unknown name: suggests the nearest names, then lists all of them.
 
     >>> print(unknown("masking", "delet", ["zero", "delete"]))
     no masking is called 'delet'; did you mean delete? there are: delete, zero
@@ -28,7 +28,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> TrothError:
 
 
 def nearest(name: str, names: Sequence[str]) -> list[str]:
-    """The names that a slip, the beginning, the initials or one word of may have been meant.
+    """The names that were probably meant: those with a typo, a prefix, initials or a word in common.
 
     >>> names = ["gradient_shap", "integrated_gradients", "kernel_shap", "leave_one_out"]
     >>> nearest("inegrated_gradient", names), nearest("integ", names), nearest("loo", names), nearest("shap", names)
@@ -56,7 +56,7 @@ def _is_slip(asked: str, known: str, most: int) -> bool:
 
 
 def _distance(one: str, other: str) -> int:
-    """How many letters must be added, left out, changed or swapped with the next to make one the other."""
+    """The number of letters to add, remove, change or swap with the next one to turn one word into the other."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, start=1):
@@ -74,15 +74,15 @@ def _either(names: Sequence[str]) -> str:
 
 
 class NoSplitError(TrothError):
-    """The data does not have the split asked for, or has several and none was chosen."""
+    """The data do not have the requested split, or have several and none was chosen."""
 
 
 class NoHeadError(TrothError):
-    """The model lacks the head that is asked for: it was never trained to classify, or to fill in masked tokens."""
+    """The model lacks the required head: it was not trained to classify, or to fill in masked tokens."""
 
 
 def warn_renamed(old: str, new: str, *, stacklevel: int = 2) -> None:
-    """`stacklevel` as in warnings.warn, counted from the caller: 2 is who called it."""
+    """Warns about a deprecated name; `stacklevel` as in warnings.warn, counted from the caller of this function."""
     if old not in _WARNED:
         _WARNED.add(old)
         warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=stacklevel + 1)

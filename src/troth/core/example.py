@@ -1,4 +1,4 @@
-"""An example: one input as the user has it."""
+"""One input as the user provides it."""
 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from typing import TypeAlias
 from troth.core.errors import TrothError
 from troth.core.units import Span, is_span
 
-LabelSet: TypeAlias = tuple[int | str, ...]  # all that hold; empty where none does
+LabelSet: TypeAlias = tuple[int | str, ...]  # all labels that apply; empty if none does
 
 
 @dataclass(frozen=True)
 class Example:
-    """One input as the user has it; the rationale is what a human marked, as character spans of `text`.
+    """One input as the user provides it; the rationale is the part marked by a human, as character spans of `text`.
 
-    The label is a class or, for a multi-label model, the set of those that hold. The group is what it comes from, such
-    as a document: examples of one group are not independent and count once in a bench.
+    The label is a class or, for multi-label models, the set of labels that apply. The group is the source of the
+    example, such as a document: examples of one group are not independent and count once in a bench.
     """
 
     id: str
@@ -51,14 +51,14 @@ class Example:
 
     @property
     def class_index(self) -> int | None:
-        """The number of its class; None without a label, one line where it has a set of labels."""
+        """The index of the example's class; None without a label, an error for a set of labels."""
         if isinstance(self.label, tuple):
             raise TrothError(f"example {self.id} has a set of labels; here an example belongs to exactly one class")
         return None if self.label is None else int(self.label)
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text can be written as UTF-8: a lone surrogate cannot."""
+    """Whether a text can be encoded as UTF-8, which a lone surrogate cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

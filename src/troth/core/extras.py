@@ -1,4 +1,4 @@
-"""Optional dependencies: where one is missing, the error line names the extra that installs it."""
+"""Optional dependencies: if one is missing, the error names the extra that installs it."""
 
 import importlib.util
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from troth.core.errors import TrothError
 
 @contextmanager
 def importing(extra: str, what: str) -> Iterator[None]:
-    """Around the imports of an extra: `what` needs them."""
+    """Wraps the imports of an extra, which `what` needs."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -17,7 +17,7 @@ def importing(extra: str, what: str) -> Iterator[None]:
 
 
 def require(extra: str, what: str, module: str) -> None:
-    """The same before long work, without importing the module."""
+    """Checks for an extra before long computations, without importing it."""
     if importlib.util.find_spec(module) is None:
         raise _missing(extra, what, module)
 

@@ -1,4 +1,6 @@
-"""Files and folders that are either whole or not there, also after a crash, on any file system that can rename."""
+"""Atomic writes: files and folders either exist completely or not at all, also after a crash, on any file system that
+supports renaming.
+"""
 
 import errno
 import json
@@ -15,19 +17,20 @@ from uuid import uuid4
 from troth.core.errors import TrothError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_ABANDONED = 3600.0  # seconds after which a file that was never renamed is litter
+_ABANDONED = 3600.0  # seconds after which a file that was never renamed is considered abandoned
 
 
 class CannotWriteError(TrothError):
-    """The disk takes no more: the run has to stop, and what is finished is safe."""
+    """Nothing can be written: the run has to stop, but completed results are safe."""
 
 
 @contextmanager
 def writing_aside(path: Path, *, lasting: bool = True, sole_writer: bool = False) -> Iterator[Path]:
-    """A hidden path to write a file or a folder to; flushed and renamed to `path` last, so existing means finished.
+    """Yields a hidden path for a file or folder, which is flushed and renamed to `path` last, so that `path` exists
+    only when complete.
 
-    Where it need not be `lasting`, a power cut may undo the rename; it never leaves half a file. A `sole_writer`
-    replaces what it left behind when it was killed; other processes may write the same path at the same time.
+    Without `lasting`, a power failure may undo the rename, but never leaves half a file. A `sole_writer` replaces the
+    partial file that it left when it was killed; otherwise other processes may write the same path at the same time.
     """
     _require_replaceable(path)
     aside = path.with_name(f".{path.name}.{'partial' if sole_writer else uuid4().hex[:8]}")
@@ -47,7 +50,9 @@ def writing_aside(path: Path, *, lasting: bool = True, sole_writer: bool = False
 
 @contextmanager
 def writing_into(folder: Path) -> Iterator[Path]:
-    """A hidden folder whose files move to `folder`, next to what is there, once all of them are written."""
+    """Yields a hidden folder whose files are moved to `folder`, next to existing files, once all of them are
+    written.
+    """
     aside = folder / ".partial"
     _remove(aside)
     try:
@@ -61,7 +66,7 @@ def writing_into(folder: Path) -> Iterator[Path]:
 
 
 def write_aside(path: Path, data: bytes, *, lasting: bool = True, sole_writer: bool = False) -> None:
-    """Writes a whole file or none, as `writing_aside` does."""
+    """Writes the whole file or nothing, with `writing_aside`."""
     try:
         with writing_aside(path, lasting=lasting, sole_writer=sole_writer) as aside, open(aside, "xb") as file:
             file.write(data)
@@ -70,10 +75,10 @@ def write_aside(path: Path, data: bytes, *, lasting: bool = True, sole_writer: b
 
 
 def write_output(path: Path, data: bytes, *, own: bool = False) -> None:
-    """Writes a file that the user named: onto a regular file or a new one, through a link, into a pipe or a terminal.
+    """Writes a file that the user named: a new or existing regular file, the target of a link, a pipe or a terminal.
 
-    Where it is our `own` file in a folder that somebody else may have made, a link out of that folder is refused, and
-    so is all that is not a regular file.
+    For our `own` files in a folder that somebody else may have created, a link that leads out of the folder and
+    anything but a regular file are rejected.
     """
     try:
         if own and path.is_symlink() and not path.resolve().is_relative_to(path.parent.resolve()):
@@ -84,26 +89,27 @@ def write_output(path: Path, data: bytes, *, own: bool = False) -> None:
         elif stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
             raise CannotWriteError(f"{path} is {_kind(mode)}; name a file")
         else:
-            with open(path, "ab") as file:  # a folder refuses here
+            with open(path, "ab") as file:  # raises an error for a folder
                 file.write(data)
     except OSError as error:
         raise cannot_write(path, error) from error
 
 
 def write_json(path: Path, value: Any, indent: int | None = None) -> None:
-    """One value as JSON, written by the only process that writes there."""
+    """Writes one value as JSON; no other process may write this path."""
     write_aside(path, (json.dumps(value, indent=indent, ensure_ascii=False) + "\n").encode(), sole_writer=True)
 
 
 def cannot_write(path: Path, error: OSError) -> CannotWriteError:
-    """One line about a disk that refused."""
+    """A one-line error for a failed write."""
     reason = "the disk is full" if is_full(error) else "it cannot be written"
     return CannotWriteError(f"{path}: {reason} ({error.strerror or error})")
 
 
 def remedy(error: BaseException | None) -> str:
-    """What helps where a file could not be written: room on a full disk, otherwise permission."""
-    words = {os.strerror(number) for number in _FULL}  # libraries that do not raise OSError quote it
+    """The remedy for a failed write: free space if the disk is full, otherwise permission."""
+    # Also recognizes errors of libraries that quote the message instead of raising OSError.
+    words = {os.strerror(number) for number in _FULL}
     while error is not None:
         if is_full(error) or any(word in str(error) for word in words):
             return "make room"
@@ -112,35 +118,35 @@ def remedy(error: BaseException | None) -> str:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether there was no room: on the disk, in a quota, under a limit of file size."""
+    """Whether no space was left: on the disk, in a quota, or within a limit on file size."""
     return isinstance(error, OSError) and error.errno in _FULL
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes a rename outlast a power cut."""
+    """Makes a rename survive a power failure."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
     except OSError:
-        pass  # some network file systems refuse; they order renames themselves
+        pass  # not supported by some network file systems, which order renames themselves
     finally:
         os.close(handle)
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Drops what a killed process had begun to write."""
+    """Removes partial files that killed processes left behind."""
     for path in folder.glob(".*"):
         try:
             if time.time() - path.stat().st_mtime > _ABANDONED:
                 path.unlink()
         except OSError:
-            continue  # another process was faster
+            continue  # another process removed it first
 
 
 def _require_replaceable(path: Path) -> None:
-    """Raises where renaming a file to this path would destroy a device, a pipe or a socket."""
+    """Raises an error if renaming a file to this path would replace a device, a pipe or a socket."""
     with suppress(OSError, ValueError):
         mode = path.lstat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
@@ -153,7 +159,9 @@ def _kind(mode: int) -> str:
 
 
 def _is_open_file(path: Path) -> bool:
-    """Whether a path such as /dev/stdout stands for a file that a process has open: replacing it would lose that."""
+    """Whether a path such as /dev/stdout refers to a file that a process has open, which replacing the path would
+    lose.
+    """
     for _ in range(40):  # as many links as Linux follows
         if path.parent.resolve().is_relative_to("/proc"):
             return True
@@ -164,7 +172,7 @@ def _is_open_file(path: Path) -> bool:
 
 
 def _flush(path: Path) -> None:
-    """On the disk, not only on its way there."""
+    """Flushes a file, or all files of a folder, to the disk."""
     for file in path.rglob("*") if path.is_dir() else [path]:
         if file.is_file():
             with open(file, "r+b") as handle:
@@ -172,7 +180,7 @@ def _flush(path: Path) -> None:
 
 
 def _replace(aside: Path, path: Path) -> None:
-    """Takes the place of a file, or of a folder, which has to be moved out of the way first."""
+    """Replaces a file, or a folder, which has to be moved out of the way first."""
     if not (aside.is_dir() and path.is_dir()):
         os.replace(aside, path)
         return

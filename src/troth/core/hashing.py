@@ -1,7 +1,7 @@
-"""Hashes that tell things apart: of plain values, tensors, files and code. SHA-256, half of it as 32 digits.
+"""Hashes that identify plain values, tensors, files and code: the first 32 hexadecimal digits of SHA-256.
 
-Every part is hashed on its own and stands in a list with its name, type and shape, so two different things cannot give
-the same bytes by where one part ends and the next begins.
+Every part is hashed separately and listed with its name, type and shape, so that two different inputs cannot give the
+same bytes because of where one part ends and the next begins.
 """
 
 import ast
@@ -27,34 +27,35 @@ from torch import Tensor
 from troth.core.errors import TrothError
 
 DIGITS = 32
-_PIECE = 16 << 20  # bytes that are hashed at a time; part of the result
-_MANY = 64 << 20  # bytes from which on threads are worth it
+_PIECE = 16 << 20  # bytes that are hashed at a time; changing it changes the hashes
+_MANY = 64 << 20  # number of bytes above which threads are used
 
-_DEEPEST = 32  # how far references are followed
-_Seen = dict[int, tuple[int, Any]]  # by address: the how-manieth thing it is, and the thing
+_DEEPEST = 32  # maximum depth to which references are followed
+_Seen = dict[int, tuple[int, Any]]  # address -> (number in order of appearance, object)
 _PLAIN = (str, bytes, int, float, complex, type(None))
 _LIBRARY = re.compile(r"[\\/](site-packages|dist-packages|python3\.\d+)[\\/]")
 _CHANGE = {"append", "extend", "insert", "add", "update", "setdefault", "pop", "popitem", "remove", "discard", "clear"}
 
 
 def digest(facts: Any) -> str:
-    """The hash of plain values: equal where they are equal, whatever the order of a mapping's keys."""
+    """The hash of plain values: equal for equal values, whatever the order of a mapping's keys."""
     text = json.dumps(_plain(facts), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
 def tensors_digest(tensors: Mapping[str, Tensor], fetch: Callable[[str], Tensor] | None = None) -> str:
-    """The hash of every byte of named tensors, with their types and shapes; nothing is copied on the CPU.
+    """The hash of every byte of named tensors, with their types and shapes; tensors on the CPU are not copied.
 
-    Those on the meta device are fetched one by one by their names.
+    Tensors on the meta device are fetched one by one by their names.
     """
     away = {name for name, tensor in tensors.items() if tensor.is_meta and fetch is not None}
-    unique = {_place(tensor): tensor for name, tensor in tensors.items() if name not in away}  # tied ones: once
+    # Tied tensors are hashed once.
+    unique = {_place(tensor): tensor for name, tensor in tensors.items() if name not in away}
     pieces = [(place, piece) for place, tensor in unique.items() for piece in _pieces(tensor)]
     if sum(tensor.nbytes for tensor in unique.values()) < _MANY:
         hashes = [_hash(piece) for _, piece in pieces]
     else:
-        with ThreadPoolExecutor(max(1, min(8, torch.get_num_threads()))) as pool:  # hashing lets go of the interpreter
+        with ThreadPoolExecutor(max(1, min(8, torch.get_num_threads()))) as pool:  # hashing releases the GIL
             hashes = list(pool.map(_hash, (piece for _, piece in pieces)))
     content: dict[Any, list[str]] = {place: [] for place in unique}
     for (place, _), found in zip(pieces, hashes, strict=True):
@@ -80,13 +81,13 @@ def array_digest(array: Any) -> str:
 
 
 def files_digest(folder: Path) -> str:
-    """The hash of all files below a folder, by their names there; hidden ones left out."""
+    """The hash of all files below a folder with their relative paths, without hidden files."""
     files = sorted(path for path in folder.rglob("[!.]*") if path.is_file())
     return digest([[path.relative_to(folder).as_posix(), _file_hash(path)] for path in files])
 
 
 def _file_hash(path: Path) -> str:
-    with open(path, "rb") as file:  # a regular file, whatever its size: it is read in pieces
+    with open(path, "rb") as file:  # a regular file, whatever its size: it is read in chunks
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -107,7 +108,7 @@ def _hash(piece: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can say of a value, so that values that differ are written differently."""
+    """A value as JSON can represent it, so that different values are written differently."""
     if isinstance(value, Mapping):
         return {"{}": sorted(([repr(key), _plain(item)] for key, item in value.items()), key=lambda pair: pair[0])}
     if isinstance(value, set | frozenset):
@@ -118,10 +119,10 @@ def _plain(value: Any) -> Any:
 
 
 def fingerprint(thing: Any, *texts: str) -> str:
-    """The hash of a method or model that somebody wrote (a function, a class or an object of one) and of texts besides.
+    """The hash of a user's method or model (a function, a class or an object) and of additional texts.
 
-    It covers the source, what that refers to, and the values held. The same in every process, and another as soon as
-    the code or a value is another: stored results are found by it.
+    It covers the source code, everything that the code refers to, and the values it holds. It is the same in every
+    process and changes as soon as the code or a value changes, because stored results are looked up by it.
     """
     whole = hashlib.sha256()
     for part in (*texts, *_parts(thing, {}, 0)):
@@ -136,9 +137,10 @@ def _parts(thing: Any, seen: _Seen, depth: int) -> Iterator[str]:
         yield repr(thing)
         return
     if id(thing) in seen or depth > _DEEPEST:
-        yield f"#{seen[id(thing)][0]}" if id(thing) in seen else kind  # not its address, which differs by process
+        # Not the address, which differs between processes.
+        yield f"#{seen[id(thing)][0]}" if id(thing) in seen else kind
         return
-    seen[id(thing)] = len(seen), thing  # kept, for an address is used again
+    seen[id(thing)] = len(seen), thing  # keeps a reference, because addresses are reused
     if isinstance(thing, types.ModuleType):
         yield from _of_module(thing, seen, depth)
     elif isinstance(thing, types.FunctionType):
@@ -155,7 +157,9 @@ def _parts(thing: Any, seen: _Seen, depth: int) -> Iterator[str]:
 
 
 def _held(thing: Any) -> Sequence[Any]:
-    """What the answers of an object may depend on; nothing of a library's object, which may hold anything."""
+    """The values that the results of an object may depend on; none for other library objects, which may hold
+    anything.
+    """
     if isinstance(thing, partial):
         return [thing.func, thing.args, thing.keywords]
     if inspect.ismethod(thing):
@@ -176,7 +180,7 @@ def _held(thing: Any) -> Sequence[Any]:
         return [type(thing), {field.name: getattr(thing, field.name) for field in fields(thing) if field.init}]
     if is_users(type(thing)):
         return _Caller(thing, vars(type(thing)).get("__call__")).held()
-    if hasattr(thing, "get_params"):  # scikit-learn's, with what it has learned
+    if hasattr(thing, "get_params"):  # estimators of scikit-learn, with their fitted attributes
         return [type(thing), vars(thing)]
     if type(thing).__module__.partition(".")[0] in ("numpy", "scipy", "sklearn"):  # trees, sparse matrices
         return _reduced(thing)
@@ -184,7 +188,9 @@ def _held(thing: Any) -> Sequence[Any]:
 
 
 class _Caller:
-    """An object and the function of it that is called: what that one changes is a record of its calls, no setting."""
+    """An object and its function that is called: attributes that the function changes record its calls and are not
+    settings.
+    """
 
     def __init__(self, thing: Any, function: Any) -> None:
         self.thing, self.function = thing, function
@@ -208,7 +214,7 @@ class _Caller:
 
 
 def _reduced(thing: Any) -> Sequence[Any]:
-    """What pickle would keep of an object, part by part; nothing where it cannot be pickled."""
+    """The parts that pickle would store for an object; empty if it cannot be pickled."""
     try:
         parts = thing.__reduce_ex__(2)
     except Exception:  # pickling may raise anything
@@ -222,9 +228,9 @@ def _of_function(function: types.FunctionType, seen: _Seen, depth: int) -> Itera
         yield function.__module__
         return
     source = _source(function)
-    # Of two lambdas on one line the source is the same.
+    # Two lambdas on one line have the same source.
     yield constants(function.__code__) if not source or function.__name__ == "<lambda>" else source
-    # What it changes itself is a record of its calls, not a setting.
+    # Values that the function changes itself record its calls and are not settings.
     changed = changed_by(function)
     named = {name: value for name, value in values_named(function).items() if name not in changed}
     for held in (function.__defaults__, function.__kwdefaults__, named):
@@ -242,7 +248,9 @@ def _of_class(cls: type, seen: _Seen, depth: int) -> Iterator[str]:
 
 
 def _of_module(module: types.ModuleType, seen: _Seen, depth: int) -> Iterator[str]:
-    """A module of the user's by its source and by the modules of the user's that it imports; any other by its name."""
+    """Hashes a module of the user by its source and by the user's modules that it imports; any other module by its
+    name.
+    """
     yield module.__name__
     if module.__name__.partition(".")[0] not in ("troth", "__main__") and is_users(module):
         yield _source(module)
@@ -259,31 +267,31 @@ def _source(thing: Any) -> str:
 
 
 def is_users(thing: Any) -> bool:
-    """Whether the user wrote it: it is neither Python's, nor an installed package's, nor troth's."""
+    """Whether an object was written by the user: not part of Python, an installed package or troth."""
     module = getattr(thing, "__module__", None) or ""
     if module.partition(".")[0] in ("builtins", "troth"):
         return False
     try:
         file = inspect.getsourcefile(thing)
-    except (TypeError, OSError):  # built in, or typed at a prompt or in a notebook
+    except (TypeError, OSError):  # built in, or defined at a prompt or in a notebook
         return module == "__main__"
     return file is None or not _LIBRARY.search(file)
 
 
 def values_named(function: types.FunctionType) -> dict[str, Any]:
-    """The globals that a function names, those of functions inside it too, and the values of its closure."""
+    """The globals that a function and the functions inside it refer to, and the values of its closure."""
     names = sorted({name for code in _codes(function.__code__) for name in code.co_names})
     values = {name: function.__globals__[name] for name in names if name in function.__globals__}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             values[name] = cell.cell_contents
-        except ValueError:  # not filled yet
+        except ValueError:  # the cell is still empty
             continue
     return values
 
 
 def changed_by(function: types.FunctionType) -> set[str]:
-    """Names whose values a function changes: a list of its calls, a cache, a counter."""
+    """Names whose values a function changes, such as a list of its calls, a cache or a counter."""
     changed = set()
     for code in _codes(function.__code__):
         steps = list(dis.get_instructions(code))
@@ -295,7 +303,7 @@ def changed_by(function: types.FunctionType) -> set[str]:
 
 
 def constants(code: types.CodeType) -> str:
-    """What a function without source does: its code, without the addresses and line numbers in it."""
+    """Identifies a function without source by its bytecode, without addresses and line numbers."""
     values = (
         sorted(map(repr, value)) if isinstance(value, frozenset) else value
         for value in code.co_consts
@@ -313,7 +321,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _stored_into(function: types.FunctionType) -> Iterator[str]:
-    """Names of what is assigned into: cache[text] = …"""
+    """Names of variables with an item assignment: cache[text] = …"""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):  # no source, or that of a lambda in the middle of a line

@@ -1,4 +1,4 @@
-"""Whether the hub can be reached, asked once and briefly: its own client waits and tries again for a minute."""
+"""Checks once, with a short timeout, whether the hub can be reached; the hub's own client retries for a minute."""
 
 import os
 import re
@@ -16,24 +16,24 @@ from urllib.request import getproxies, proxy_bypass
 from troth.core.errors import TrothError
 
 _PATIENCE = 1.5  # seconds
-_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")  # of a model on the hub
+_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")  # name of a model on the hub
 
 
-_off = ""  # why nothing may be asked over the network; one for all threads
+_off = ""  # why the network must not be used; shared by all threads
 
 
 def network_off() -> str:
-    """Why nothing may be asked over the network; empty where it may."""
+    """The reason why the network must not be used; empty if it may be."""
     return _off
 
 
 @contextmanager
 def without_network(why: str) -> Iterator[None]:
-    """Nothing is asked over the network inside, neither the hub nor an endpoint."""
+    """Disables network access, both to the hub and to endpoints."""
     global _off
     before, setting = _off, os.environ.get("HF_HUB_OFFLINE")
     _off = why
-    os.environ["HF_HUB_OFFLINE"] = "1"  # read by huggingface_hub and datasets where they are imported later
+    os.environ["HF_HUB_OFFLINE"] = "1"  # read by huggingface_hub and datasets when they are imported later
     try:
         yield
     finally:
@@ -45,7 +45,7 @@ def without_network(why: str) -> Iterator[None]:
 
 
 def unreachable() -> str:
-    """Why the hub cannot be asked; nothing where it can."""
+    """The reason why the hub cannot be reached; empty if it can."""
     if _off:
         return _off
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON"):
@@ -54,7 +54,9 @@ def unreachable() -> str:
 
 
 def require(name: str, purpose: str = "as a text classifier") -> None:
-    """One line, before anything is imported, for a model that is not here while the hub cannot be asked."""
+    """Raises a one-line error, before anything is imported, for a model that is not available locally while the hub
+    cannot be reached.
+    """
     if Path(name).exists() or not _NAME.fullmatch(name) or is_cached(f"models/{name}"):
         return
     if why := unreachable():
@@ -65,7 +67,7 @@ def require(name: str, purpose: str = "as a text classifier") -> None:
 
 
 def is_cached(name: str) -> bool:
-    """Whether something of the hub has been fetched before: models/OWNER/NAME or datasets/OWNER/NAME."""
+    """Whether a repository of the hub is in the cache: models/OWNER/NAME or datasets/OWNER/NAME."""
     from huggingface_hub import constants
 
     return Path(constants.HF_HUB_CACHE, name.replace("/", "--")).is_dir()
@@ -86,7 +88,7 @@ def _tried(endpoint: str) -> str:
         except OSError as error:
             found.append(error.strerror or str(error))
 
-    # Looking up a name knows no timeout of its own.
+    # Resolving a host name has no timeout of its own.
     thread = threading.Thread(target=connect, daemon=True)
     thread.start()
     thread.join(_PATIENCE)
@@ -96,9 +98,10 @@ def _tried(endpoint: str) -> str:
 
 @contextmanager
 def offline_where_unreachable(name: str, *others: ModuleType) -> Iterator[None]:
-    """Keeps the hub's client from trying again and again; `local_files_only` alone does not reach all it asks for.
+    """Keeps the hub's client from retrying if the hub cannot be reached; `local_files_only` alone does not cover all
+    requests.
 
-    `others` are settings of libraries that keep a switch of their own.
+    `others` are modules of libraries that have their own offline switch.
     """
     from huggingface_hub import constants
 

@@ -1,4 +1,4 @@
-"""What `interactions` finds in one text: how much two units do together beyond what each does alone."""
+"""The return type of `interactions`: how much two units do together beyond what each does alone."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ import numpy as np
 from troth.core.sheet import without_nan
 from troth.core.types import Attribution
 
-Pair = tuple[int, int, float]  # the numbers of two units, the first one first in the text, and their interaction
+Pair = tuple[int, int, float]  # the indices of two units in reading order, and their interaction
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """How well scores, added up over the units that are kept, give the model's value of maskings: R² each."""
+    """How well the model's values of maskings are predicted by adding up the scores of the units that are kept, as
+    R².
+    """
 
-    singles: float  # of the Shapley values of single units; NaN where the value never changes
-    best_singles: float  # of the scores of single units that fit the model best (least squares)
-    with_pairs: float  # of single units and pairs
+    singles: float  # Shapley values of single units; NaN if the value never changes
+    best_singles: float  # the scores of single units that fit the model best (least squares)
+    with_pairs: float  # scores of single units and pairs
     maskings: int
-    held_out: bool  # the maskings are random ones that no estimate has seen; else they are all there are
+    held_out: bool  # evaluated on random maskings that no estimate has seen; False: on all possible maskings
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,18 +32,19 @@ class Interactions(Attribution):
     """The Shapley values of single units as `.scores`, and the interactions of pairs of units."""
 
     pairs: tuple[Pair, ...] = ()  # the strongest first
-    errors: tuple[float, ...] = ()  # the standard error of each pair; 0 where it is exact
-    exact: bool = True  # every masking was asked about
-    complete: bool = True  # every pair is listed; else those that a search in half of the maskings found
-    maskings: int = 0  # that the values are made of
+    errors: tuple[float, ...] = ()  # the standard error of each pair; 0 if its value is exact
+    exact: bool = True  # every possible masking was evaluated
+    complete: bool = True  # every pair is listed; False: those that a search in half of the maskings found
+    maskings: int = 0  # the number of maskings that the values are computed from
     empty: float = 0.0  # the value with all units erased
-    forecast: Forecast | None = None  # None: fewer than three units
+    forecast: Forecast | None = None  # None for fewer than three units
 
     @property
     def main_effects(self) -> np.ndarray:
-        """[units] what each unit does alone: its score without its half of its pairs.
+        """[units] The effect of each unit alone: its score minus half of the interactions of its pairs.
 
-        With the pairs and `empty` they sum to the value of the whole text: the 2-SII (Bordt & von Luxburg, 2023).
+        Together with the pairs and `empty` they sum to the value of the whole text: the 2-SII (Bordt & von Luxburg,
+        2023).
         """
         alone = self.scores.astype(np.float64)
         for first, second, value in self.pairs:
@@ -50,11 +53,11 @@ class Interactions(Attribution):
 
     @property
     def clear(self) -> tuple[bool, ...]:
-        """Of each pair, whether its 95 % interval leaves out 0."""
+        """Whether the 95 % interval of each pair excludes 0."""
         return tuple(abs(value) > 1.96 * error for (*_, value), error in zip(self.pairs, self.errors, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON: an attribution's, with the pairs."""
+        """Plain data for JSON: that of the attribution, and the pairs."""
         forecast = self.forecast
         more = {
             "pairs": [
@@ -74,7 +77,7 @@ class Interactions(Attribution):
 
     @property
     def sentence(self) -> str:
-        """The proof in words: what pairs add to single units when the value of maskings is foretold."""
+        """The proof in words: how much pairs improve the prediction of maskings over single units."""
         found = self.forecast
         unit = self.question.encoding.unit_kind
         if found is None:
@@ -94,6 +97,6 @@ class Interactions(Attribution):
         )
 
     def strongest(self, most: int) -> list[tuple[Pair, float]]:
-        """The strongest pairs that are clearly not 0, each with its standard error."""
+        """The strongest pairs that differ significantly from 0, each with its standard error."""
         pairs = zip(self.pairs, self.errors, self.clear, strict=True)
         return [(pair, error) for pair, error, clear in pairs if clear and pair[2]][:most]

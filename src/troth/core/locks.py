@@ -1,6 +1,8 @@
-"""One writer per output folder: the second is told who the first is, and the lock of a dead process is nobody's.
+"""Locks an output folder for one writer: a second process gets an error that names the first, and a dead process holds
+no lock.
 
-The operating system keeps the lock and drops it when its process ends, however it ends; the file only says who has it.
+The operating system keeps the lock and releases it when the process ends, however it ends; the file only says which
+process holds it.
 """
 
 import errno
@@ -26,23 +28,23 @@ _BUSY = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Holds the lock of a folder; raises where a living process has it.
+    """Holds the lock of a folder; raises an error if a running process holds it.
 
-    A folder that is not there is made, and removed again where nothing was written to it. Of the processes of one
-    distributed training the first holds the lock for all.
+    A missing folder is created, and removed again if nothing was written to it. In distributed training, the first
+    process holds the lock for all.
     """
     is_new = not folder.exists()
     handle = _locked(folder) if _is_first() else None
     try:
         if handle is not None:
             about = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
-            with suppress(OSError):  # a full disk: it is locked all the same
+            with suppress(OSError):  # on a full disk, the lock is still held
                 os.ftruncate(handle, 0)
                 os.write(handle, json.dumps(about).encode())
         yield
     finally:
         if handle is not None:
-            with suppress(OSError):  # while it is ours: whoever opened this very file looks again
+            with suppress(OSError):  # before unlocking: a process that has just opened this file then tries again
                 (folder / NAME).unlink()
             os.close(handle)
         if is_new:
@@ -51,14 +53,14 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def require_free(folder: Path) -> None:
-    """Raises where a living process writes to a folder; nothing is made. Asked before any work."""
+    """Raises an error if a running process writes to a folder, without creating anything; called before any work."""
     if (folder / NAME).is_file() and _is_first():
         with held(folder):
             pass
 
 
 def _locked(folder: Path) -> int | None:
-    """An open file with the lock; None where the file system has no locks."""
+    """The handle of an open, locked file; None if the file system does not support locks."""
     path = folder / NAME
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -74,7 +76,7 @@ def _locked(folder: Path) -> int | None:
                 return None
             if _is_same(handle, path):
                 return handle
-            os.close(handle)  # given back, and its file removed, while we opened it
+            os.close(handle)  # the lock was released and its file removed while it was being opened
     except OSError as error:
         raise cannot_write(path, error) from error
 

@@ -1,4 +1,4 @@
-"""Device memory: how much is free, how tensors are copied there, and which errors mean that it ran out."""
+"""Device memory: how much is free, how tensors are copied there, and which errors mean that it is exhausted."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,8 @@ _SAID = ("out of memory", "allocate memory", "not enough memory", "_alloc_failed
 
 
 def ran_out(error: BaseException) -> bool:
-    """Whether memory ran out, whatever the error's class: torch has several, by device and version.
+    """Whether an error means that memory is exhausted, whatever its class: torch has several, depending on device and
+    version.
 
     >>> ran_out(RuntimeError("CUDA error: out of memory")), ran_out(RuntimeError("CUDA error: misaligned address"))
     (True, False)

@@ -1,6 +1,6 @@
-"""How numbers are written in sentences: the same in the terminal, on pages, in records and in exported notes.
+"""Formats numbers in sentences: the same in the terminal, on pages, in records and in exported notes.
 
-Numbers of a table are written by `core/sheet.py`, with as many decimals.
+Numbers in tables are formatted by `core/sheet.py`, with the same number of decimals.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _MINUS = "−"
 
 
 def number(value: float) -> str:
-    """Three decimals, or as many as the first digit takes.
+    """Formats a number with three decimals, or with one significant digit if these would be zero.
 
     >>> number(-0.1234), number(0.00004), number(0.0)
     ('−0.123', '4e-05', '0.000')
@@ -38,7 +38,7 @@ def interval(low: float, high: float) -> str:
 
 
 def p_value(p: float) -> str:
-    """With its sign; nothing is read into digits below a thousandth.
+    """Formats a p-value as `p = …` or `p < …`; values below 0.001 are not distinguished.
 
     >>> p_value(0.0312), p_value(0.5), p_value(1.0), p_value(1.7e-05)
     ('p = 0.031', 'p = 0.5', 'p = 1.0', 'p < 0.001')
@@ -47,7 +47,7 @@ def p_value(p: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in whole percent; with a decimal where that would read as none or all.
+    """A fraction in whole percent; with decimals if it would read as 0 or 100 % otherwise.
 
     >>> percent(0.973), percent(0.998), percent(0.0004), percent(1.0)
     ('97 %', '99.8 %', '0.04 %', '100 %')
@@ -61,7 +61,7 @@ def percent(share: float) -> str:
 
 
 def percents(low: float, high: float) -> str:
-    """A range of shares in whole percent.
+    """A range of fractions in whole percent.
 
     >>> percents(0.31, 0.998), percents(0.501, 0.502)
     ('31–100 %', '50 %')
@@ -70,7 +70,7 @@ def percents(low: float, high: float) -> str:
 
 
 def scores(values: Sequence[float], *, signed: bool) -> list[str]:
-    """Scores of one text, all with as many decimals as show three digits of the largest.
+    """The scores of one text, all with as many decimals as the largest needs for three digits.
 
     >>> scores([3.04, -0.982, 0.004], signed=True), scores([0.0123, 0.004], signed=False), scores([3e-7], signed=True)
     (['+3.04', '−0.98', '0.00'], ['0.0123', '0.0040'], ['+3e-07'])
@@ -82,7 +82,7 @@ def scores(values: Sequence[float], *, signed: bool) -> list[str]:
 
 
 def _with_minus(text: str) -> str:
-    """A minus sign before the digits, and no sign before zero."""
+    """Uses a minus sign instead of a hyphen, and no sign for zero."""
     if not float(text):
         return text.lstrip("+-")
     return f"{_MINUS}{text[1:]}" if text.startswith("-") else text

@@ -1,4 +1,4 @@
-"""An attribution as plain data, and back."""
+"""Converts attributions to plain data and back."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def attribution_from_dict(facts: Mapping[str, Any], model: TextClassifier | None
 
 
 def _shown(facts: Mapping[str, Any]) -> Encoding:
-    """What is known of the encoding without the model: enough to show it."""
+    """The encoding as far as it is known without the model, which is enough to display it."""
     nothing = torch.empty(0, dtype=torch.int64)
     return Encoding(
         Example(facts["id"], facts["text"], facts["text_pair"], facts.get("label")),
@@ -104,7 +104,7 @@ def _shown(facts: Mapping[str, Any]) -> Encoding:
 
 
 def _read(shown: Encoding, model: TextClassifier) -> Encoding:
-    """The example as the model reads it, which must be as it was."""
+    """Encodes the example with the model; raises an error if the units have changed."""
     both = any(segment == 1 for segment in shown.unit_segments)
     units: Any = shown.unit_kind
     if units == OWN:

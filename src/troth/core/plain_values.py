@@ -1,7 +1,7 @@
-"""Values as JSON has them: whether they are of the shape that a dataclass or a type hint says, and where two differ.
+"""JSON values: checks their structure against a dataclass or type hint, and compares two of them.
 
-Fields of a dataclass without a default must be there; what a later troth may have added is let through, unless
-`strict` says otherwise. Numbers are compared with a tolerance, for another machine moves them.
+Fields of a dataclass without a default are required; unknown fields, which a later version may have added, are accepted
+unless `strict` is set. Numbers are compared with a tolerance, because they vary between machines.
 """
 
 import dataclasses
@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 from troth.core.user_code import shown
 
-_LARGEST = 1e15  # Parquet's numbers end somewhere, and NaN is not one
-Path = tuple[Any, ...]  # names of fields and places in lists
-Tolerance = Callable[[Path], float]  # how far the numbers at a place may lie apart
+_LARGEST = 1e15  # Parquet's integers are limited, and NaN fails this comparison as well
+Path = tuple[Any, ...]  # field names and list indices
+Tolerance = Callable[[Path], float]  # the allowed difference between two numbers at a path
 
 
 class Fault(NamedTuple):
-    """What is wrong with a value, and where in it."""
+    """A problem in a value, and where it is."""
 
     place: str
     problem: str
@@ -28,7 +28,7 @@ class Fault(NamedTuple):
 
 
 def fault(value: Any, hint: Any, place: str = "it", *, strict: bool = False) -> Fault | None:
-    """What is wrong with the shape of a value; None where it is right.
+    """The first problem in the structure of a value; None if it is valid.
 
     >>> print(fault({"a": [1, "x"]}, Mapping[str, Sequence[int]]))
     it['a'][1] must be a whole number, not 'x'
@@ -40,7 +40,7 @@ def fault(value: Any, hint: Any, place: str = "it", *, strict: bool = False) -> 
         return _fault_of_record(value, hint, place, strict)
     if origin in (typing.Union, types.UnionType):
         faults = [fault(value, part, place, strict=strict) for part in parts]
-        # Where no part fits, the one that got furthest into the value says best what is wrong.
+        # If no alternative fits, the problem found deepest in the value is the most informative.
         return None if None in faults else max(filter(None, faults), key=lambda one: len(one.place))
     if origin is Mapping:
         if not isinstance(value, Mapping):
@@ -50,7 +50,7 @@ def fault(value: Any, hint: Any, place: str = "it", *, strict: bool = False) -> 
         if not isinstance(value, list | tuple):
             return Fault(place, f"must be a list, not {shown(value, 40)}")
         return _first(fault(item, parts[0], f"{place}[{at}]", strict=strict) for at, item in enumerate(value))
-    # True and False are whole numbers to Python, to nobody else.
+    # bool is a subclass of int in Python, but is rejected as a number.
     kinds = (int, float) if hint is float else hint
     if isinstance(value, kinds) and (hint is bool or not isinstance(value, bool)):
         if value is None or isinstance(value, str) or abs(value) < _LARGEST:
@@ -80,7 +80,7 @@ def _first(faults: Iterable[Fault | None]) -> Fault | None:
 
 
 class FieldDifference(NamedTuple):
-    """The place and the two values; a value that is not there is None, and `what` says so."""
+    """A path and the two values there; a missing value is None, and `what` says so."""
 
     path: Path
     before: Any
@@ -89,25 +89,25 @@ class FieldDifference(NamedTuple):
 
     @property
     def place(self) -> str:
-        """As a reader writes it: explanations[0].proof.chance"""
+        """The path as text, such as explanations[0].proof.chance"""
         parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path)
         return "".join(parts).lstrip(".")
 
 
 def at(value: Any, path: Path) -> Any:
-    """The value at a place."""
+    """The value at a path."""
     for part in path:
         value = value[part]
     return value
 
 
 def exact(path: Path) -> float:
-    """No tolerance at all."""
+    """A tolerance of 0."""
     return 0.0
 
 
 def differences(before: Any, now: Any, tolerance: Tolerance = exact, path: Path = ()) -> Iterator[FieldDifference]:
-    """Every place where two values of JSON differ.
+    """Every difference between two JSON values.
 
     >>> [each.place for each in differences({"a": [1, 2.0]}, {"a": [1, 2.5]})]
     ['a[1]']

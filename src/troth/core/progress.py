@@ -1,4 +1,4 @@
-"""Bars on standard error, where somebody watches: a terminal or a notebook. What a command prints can be piped on."""
+"""Progress bars on standard error, only in a terminal or a notebook, so that the output of commands can be piped."""
 
 import html
 import threading
@@ -18,15 +18,15 @@ from troth.core.terminal import Console
 
 T = TypeVar("T")
 
-_SOON = 1.0  # seconds; what is done by then needs no bar
-EVERY = 10.0  # seconds between two lines where nobody sees a bar
-_PAUSE = 0.2  # seconds between two pictures: every one is sent to the browser
+_SOON = 1.0  # seconds; shorter tasks show no bar
+EVERY = 10.0  # seconds between two lines where no bar is visible
+_PAUSE = 0.2  # seconds between two updates of a notebook, each of which is sent to the browser
 _shown = ContextVar("_shown", default=True)
 
 
 @contextmanager
 def hidden() -> Iterator[None]:
-    """No bars in this block: a run shows its own, and many processes share one terminal."""
+    """Hides bars in this block: a run shows its own, and several processes share one terminal."""
     before = _shown.set(False)
     try:
         yield
@@ -36,7 +36,7 @@ def hidden() -> Iterator[None]:
 
 @contextmanager
 def lines(wanted: bool, text: Callable[[], str]) -> Iterator[None]:
-    """Where nobody sees a bar (a log, a pipe), a line on standard error every ten seconds."""
+    """Prints a line to standard error every ten seconds where no bar is visible (a log, a pipe)."""
     if not wanted or not _shown.get() or watched():
         yield
         return
@@ -57,7 +57,7 @@ def lines(wanted: bool, text: Callable[[], str]) -> Iterator[None]:
 
 
 class Bar(progress.Progress):
-    """A bar that vanishes when it is done; none where nobody watches."""
+    """A bar that disappears when it is done, and is not shown if output goes to a file or pipe."""
 
     def __init__(self, *columns: progress.ProgressColumn, shown: bool = True) -> None:
         super().__init__(*columns, console=Console(stderr=True), transient=True, disable=not (shown and watched()))
@@ -73,19 +73,19 @@ class Bar(progress.Progress):
         self._show()
 
     def _show(self) -> None:
-        """A terminal has a thread that does so; in a notebook only what comes from the main one is in its place."""
+        """Refreshes a notebook; in a terminal a thread does so, but notebook output must come from the main thread."""
         if self.console.is_jupyter:
             self.refresh()
 
 
 def watched() -> bool:
-    """Whether anybody would see a bar."""
+    """Whether a bar would be visible."""
     console = Console(stderr=True)
     return (console.is_terminal or console.is_jupyter) and _shown.get()
 
 
 def track(items: Iterable[T], total: int, title: str, *, shown: bool) -> Iterator[T]:
-    """The items, with a bar of how many have come and the time left, if that takes longer than a moment."""
+    """Yields the items with a progress bar and the time left, if they take longer than a moment."""
     columns = (
         progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(),
@@ -100,7 +100,7 @@ def track(items: Iterable[T], total: int, title: str, *, shown: bool) -> Iterato
         left = f", about {duration(passed * (total - done) / done)} left" if done else ""
         return f"{title}: {done:,.0f} of {total:,} after {duration(passed)}{left}"
 
-    # The first item may take minutes: a timer shows the bar. A notebook's must come from the main thread.
+    # The first item may take minutes, so a timer shows the bar. In a notebook it must come from the main thread.
     starting = threading.Timer(_SOON, line.start)
     starting.daemon = True
     try:
@@ -120,7 +120,7 @@ def track(items: Iterable[T], total: int, title: str, *, shown: bool) -> Iterato
 
 
 def duration(seconds: float) -> str:
-    """A time in the usual units.
+    """A duration in the usual units.
 
     >>> duration(4.2), duration(75), duration(7500)
     ('4 s', '1 min 15 s', '2 h 5 min')
@@ -135,7 +135,7 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def run_bar(wanted: bool) -> Iterator[Callable[[Any], None] | None]:
-    """The bar of a run, with the time left; what it yields is told how far the run is (`sweep.scheduler.Progress`)."""
+    """The bar of a run with the time left; yields a function to call with its progress (`sweep.scheduler.Progress`)."""
     if not wanted:
         yield None
         return
@@ -144,7 +144,7 @@ def run_bar(wanted: bool) -> Iterator[Callable[[Any], None] | None]:
         progress.TextColumn("{task.completed:.0f} of {task.total:.0f} cells"),
         progress.TextColumn("{task.description}"),
     )
-    begun, last = time.monotonic(), [""]  # nothing is said before the work begins: what is wrong is one line
+    begun, last = time.monotonic(), [""]  # no line before the work begins, so that an early error is printed alone
 
     def told() -> str:
         return last[0] and f"{last[0]} (after {duration(time.monotonic() - begun)})"
@@ -163,9 +163,9 @@ def run_bar(wanted: bool) -> Iterator[Callable[[Any], None] | None]:
 
 
 class NotebookLive(Live):
-    """Stands in for the part of rich's bars that writes to the screen: in a notebook that is the browser's own bar.
+    """Replaces the part of rich's bars that writes to the screen: in a notebook, the browser draws the bar.
 
-    It has the colors of the theme; rich's would need ipywidgets.
+    It uses the colors of the theme; rich's version would need ipywidgets.
     """
 
     def __init__(self, bar: progress.Progress) -> None:
@@ -185,19 +185,19 @@ class NotebookLive(Live):
             self._picture.update(_notebook().HTML(picture(self._bar)))
 
     def stop(self) -> None:
-        """Leaves nothing behind."""
+        """Removes the bar."""
         if self._picture is not None:
             self._picture.update(_notebook().HTML(""))
         self._started, self._picture = False, None
 
 
 def _notebook() -> Any:
-    """IPython's way to show things; only a notebook has it."""
+    """IPython's display module, which exists only in notebooks."""
     return import_module("IPython.display")
 
 
 def picture(bar: progress.Progress) -> str:
-    """The tasks of a bar as HTML, a line each."""
+    """The tasks of a bar as HTML, one line each."""
     return "".join(f"<div>{' '.join(_column(column, task) for column in bar.columns)}</div>" for task in bar.tasks)
 
 
@@ -205,7 +205,7 @@ def _column(column: Any, task: progress.Task) -> str:
     if isinstance(column, progress.BarColumn):
         known = (
             f' value="{task.completed:g}" max="{task.total:g}"' if task.total else ""
-        )  # unknown: it moves on its own
+        )  # without a total, the bar is animated
         return f'<progress{known} style="width:16em;max-width:40%" aria-label="progress"></progress>'
     shown = column if isinstance(column, str) else column(task)
     return html.escape(shown.plain if isinstance(shown, Text) else str(shown))

@@ -15,16 +15,16 @@ class Proof:
 
     ratio: float  # the fraction of units that are erased
     count: int  # the number of units that are erased
-    masking: str  # how they are erased
+    masking: str  # the masking that erases them
     probability: float  # of the whole text
     without_top: float
     without_random: float  # the mean over random choices
-    random_low: float  # 2.5 % of the random choices are below
-    random_high: float  # 2.5 % are above
+    random_low: float  # 2.5 % of the random choices are below this value
+    random_high: float  # 2.5 % of the random choices are above this value
     choices: int  # the number of random choices that were tested
     exact: bool  # all possible choices were tested
     chance: float  # fraction of random choices that lower the probability as much
-    predicted_without_top: str  # the prediction then: a class, "toxic" or "not toxic"; "" for values
+    predicted_without_top: str  # the prediction without the top units: a class, "toxic" or "not toxic"; "" for values
     runner_up: str  # the second most probable class or label on the whole text; "" if there is none
     runner_up_probability: float | None
     runner_up_without_top: float | None

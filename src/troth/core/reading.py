@@ -1,7 +1,7 @@
-"""Files that users name: regular files only, up to a size limit, with compressed data counted as it expands.
+"""Reads files that users name: regular files only, up to a size limit, with compressed data counted as it expands.
 
 Every other module of the package reads such files through this one (`tests/test_architecture.py`). JSON and TOML are
-limited in nesting and digits, so that nothing that walks through them or prints them fails later.
+limited in nesting and digits, so that code that traverses or prints them does not fail later.
 """
 
 import gzip
@@ -23,10 +23,10 @@ from troth.core.errors import TrothError
 
 VARIABLE = "TROTH_MAX_FILE"
 PLAN = 1 << 20  # bytes of a plan file
-SETTINGS = 64 << 20  # of JSON that describes something, of code, of standard input
-DATA = 2 << 30  # of examples, scores and word vectors
-LINE = 64 << 20  # of one line of data
-_RATIO, _ALWAYS = 100, 1 << 20  # text is rarely compressed more than 20 to 1; small files may be
+SETTINGS = 64 << 20  # bytes of JSON that describes something, of code, of standard input
+DATA = 2 << 30  # bytes of examples, scores and word vectors
+LINE = 64 << 20  # bytes of one line of data
+_RATIO, _ALWAYS = 100, 1 << 20  # text rarely compresses by more than 20 to 1; small files may exceed the ratio
 _DEPTH = 100
 _BUFFER = 1 << 17
 _UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
@@ -34,26 +34,26 @@ _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a de
 
 
 class UnreadableError(TrothError):
-    """The file is not a regular file, too large, or not a whole compressed file."""
+    """The file is not a regular file, is too large, or is an incomplete compressed file."""
 
 
 class ExcessError(ValueError):
-    """JSON or TOML with more nesting or digits than can be handled."""
+    """JSON or TOML with too much nesting or too many digits."""
 
 
 def content(path: str | os.PathLike[str], limit: int = SETTINGS) -> bytes:
-    """All bytes of a file; of a name that ends in .gz, the expanded ones."""
+    """All bytes of a file, decompressed if its name ends in .gz."""
     with opened(path, limit) as stream:
         return stream.read()
 
 
 def text(path: str | os.PathLike[str], limit: int = SETTINGS) -> str:
-    """A file as UTF-8."""
+    """The content of a UTF-8 file."""
     return content(path, limit).decode("utf-8")
 
 
 def json_of(path: str | os.PathLike[str], limit: int = SETTINGS) -> Any:
-    """The value in a JSON file; a ValueError where it is not JSON or is nested too deeply."""
+    """The value in a JSON file; raises ValueError if it is not JSON or is nested too deeply."""
     return parse_json(content(path, limit))
 
 
@@ -74,7 +74,7 @@ def lines(path: str | os.PathLike[str], limit: int = DATA) -> Iterator[str]:
 
 
 def standard_input() -> Iterator[str]:
-    """The lines of standard input, up to the limit of settings."""
+    """The lines of standard input, up to the limit for settings."""
     limit, seen = allowed(SETTINGS), 0
     while line := sys.stdin.readline(limit + 1):
         seen += len(line)
@@ -88,16 +88,17 @@ def standard_input() -> Iterator[str]:
 
 @contextmanager
 def opened(path: str | os.PathLike[str], limit: int = SETTINGS) -> Iterator[io.BufferedIOBase]:
-    """A file to read bytes from, expanded where its name ends in .gz. Raises OSError as `open` does."""
+    """Opens a file for reading bytes, decompressed if its name ends in .gz. Raises OSError as `open` does."""
     limit = allowed(limit)
-    _require_regular(path, os.stat(path), limit)  # before it is opened: opening some devices does something
+    # Checked before opening, because opening some devices has side effects.
+    _require_regular(path, os.stat(path), limit)
     with open(path, "rb", buffering=0, opener=_without_waiting) as file:
         _require_regular(path, os.fstat(file.fileno()), limit)
         if not os.fspath(path).endswith(".gz"):
             yield io.BufferedReader(_Counted(file, path, limit), _BUFFER)
             return
         try:
-            with _unzipped(file, path, limit) as counted:  # all of it, before anybody makes objects of its lines
+            with _unzipped(file, path, limit) as counted:  # checks the whole file before any line is parsed
                 while counted.read(1 << 20):
                     pass
             file.seek(0)
@@ -114,7 +115,7 @@ def _unzipped(file: Any, path: Any, limit: int) -> io.BufferedReader:
 
 
 def require_size(path: str | os.PathLike[str], count: int, limit: int, holds: str = "has") -> None:
-    """One line for a file that has, or expands to, too many bytes."""
+    """Raises a one-line error for a file that has, or expands to, too many bytes."""
     limit = allowed(limit)
     if count > limit:
         raise UnreadableError(
@@ -124,18 +125,18 @@ def require_size(path: str | os.PathLike[str], count: int, limit: int, holds: st
 
 
 def require_file(path: str | os.PathLike[str], limit: int) -> None:
-    """As `opened` does, for files that another library reads."""
+    """Checks a file as `opened` does, for files that another library reads."""
     _require_regular(path, os.stat(path), allowed(limit))
 
 
 def allowed(limit: int) -> int:
-    """The limit that holds: the default, or what the environment says."""
+    """The effective limit: the default, or the one from the environment."""
     given = os.environ.get(VARIABLE, "").strip()
     return bytes_of(given, VARIABLE) if given else limit
 
 
 def bytes_of(given: str, name: str) -> int:
-    """The number of bytes that a text such as 8GB means.
+    """The number of bytes that a text such as 8GB stands for.
 
     >>> bytes_of("8GB", "--memory"), bytes_of("1.5 kb", "--memory")
     (8589934592, 1536)
@@ -148,16 +149,17 @@ def bytes_of(given: str, name: str) -> int:
 
 
 def size(count: int, between: str = " ") -> str:
-    """A number of bytes to read: 1.5 GB, 64 MB."""
+    """A number of bytes in readable form: 1.5 GB, 64 MB."""
     unit = next(name for name in ("TB", "GB", "MB", "KB", "B") if count >= _UNITS[name] or name == "B")
     number = f"{count / _UNITS[unit]:.1f}".removesuffix(".0")
     return f"{number}{between}{unit}"
 
 
 def parse_json(given: str | bytes, *, strict: bool = False) -> Any:
-    """The value of a JSON text; a ValueError where it is none, an ExcessError where it is too deep or too long.
+    """Parses JSON; raises ValueError if it is invalid, and ExcessError if it is nested too deeply or its numbers are
+    too long.
 
-    A `strict` text means one thing: no field is there twice, and every number is finite.
+    `strict` also rejects duplicate fields and numbers that are not finite.
 
     >>> parse_json('{"a": 1, "a": 2}', strict=True)
     Traceback (most recent call last):
@@ -165,7 +167,7 @@ def parse_json(given: str | bytes, *, strict: bool = False) -> Any:
     """
     with _excess():
         value = json.loads(given, **_STRICT) if strict else json.loads(given)
-    # Counting is fast, and nearly every text has fewer brackets than may be nested.
+    # Counting brackets is fast, and nearly every text has fewer than the nesting limit.
     brackets = given.count("[") + given.count("{") if isinstance(given, str) else given.count(b"[") + given.count(b"{")
     if brackets > _DEPTH:
         for _ in _values(value):
@@ -196,8 +198,8 @@ _STRICT: dict[str, Any] = {"object_pairs_hook": _once, "parse_constant": _refuse
 
 
 def parse_toml(given: str) -> dict[str, Any]:
-    """The table of a TOML text, with whole numbers of 64 bits; raises as `parse_json` does."""
-    if _LONG_KEY.search(given):  # tomllib takes quadratic time for them
+    """Parses TOML with 64-bit integers; raises the same errors as `parse_json`."""
+    if _LONG_KEY.search(given):  # tomllib takes quadratic time for long dotted keys
         raise ExcessError(_TOO_DEEP)
     with _excess():
         table = tomllib.loads(given)
@@ -208,14 +210,14 @@ def parse_toml(given: str) -> dict[str, Any]:
 
 
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
-_LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:\.[ \t]*+{_PART}){{{_DEPTH}}}")  # a.b.c and so on
+_LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:\.[ \t]*+{_PART}){{{_DEPTH}}}")  # dotted keys such as a.b.c
 _TOO_DEEP = f"is nested too deeply: more than {_DEPTH} lists or objects in each other"
 _TOO_LONG = "holds a whole number of more digits than can be read; write it as text"
 
 
 @contextmanager
 def _excess() -> Iterator[None]:
-    """What Python's parsers raise for too much nesting and too many digits, as an ExcessError."""
+    """Converts the errors of Python's parsers for too much nesting or too many digits to ExcessError."""
     try:
         yield
     except (json.JSONDecodeError, tomllib.TOMLDecodeError):
@@ -227,7 +229,7 @@ def _excess() -> Iterator[None]:
 
 
 def _values(value: Any) -> Iterator[Any]:
-    """Every value in a parsed text, level by level."""
+    """Every value in parsed data, level by level; raises ExcessError if there are too many levels."""
     level = [value]
     for _ in range(_DEPTH + 1):
         yield from level
@@ -252,12 +254,12 @@ def _require_regular(path: str | os.PathLike[str], status: os.stat_result, limit
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    # A FIFO that took the file's place meanwhile would block, as would some files in /proc.
+    # Opening a FIFO that has replaced the file in the meantime would block, as would some files in /proc.
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 class _Counted(io.RawIOBase):
-    """Bytes of a stream, refused beyond the limit: a file may grow, and compressed data expands."""
+    """A stream that raises an error beyond the limit: a file may grow, and compressed data expands."""
 
     def __init__(self, stream: Any, path: Any, limit: int, compressed: Self | None = None) -> None:
         self._stream, self._path, self._limit, self._compressed = stream, path, limit, compressed

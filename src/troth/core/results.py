@@ -70,7 +70,7 @@ def matrices(attributions: Iterable[Attribution]) -> list[Matrix]:
     def of(attribution: Attribution) -> tuple[int, str]:
         return id(attribution.question.encoding), attribution.explainer
 
-    held = list(attributions)  # keeps all encodings alive, so that their ids are unique
+    held = list(attributions)  # keeps all encodings alive, so that their ids stay unique
     return [Matrix(tuple(rows)) for _, rows in groupby(held, key=of)]
 
 
@@ -122,7 +122,7 @@ class Scores(Shown, list[Score], Exportable):
     def __init__(self, scores: Iterable[Score] = (), metric: str = "", examples: Iterable[str] = ()) -> None:
         super().__init__(scores)
         self.metric = metric
-        self.examples = tuple(examples)  # their ids
+        self.examples = tuple(examples)  # the ids of the examples
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):

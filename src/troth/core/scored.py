@@ -1,4 +1,4 @@
-"""Scores that were computed elsewhere: which tokens or characters they belong to, and where these are in the text."""
+"""Scores that were computed elsewhere: finds the tokens or characters that they belong to in the text."""
 
 import re
 import unicodedata

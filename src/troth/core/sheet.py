@@ -1,6 +1,7 @@
-"""One table for every way out: terminal, HTML, LaTeX, Markdown, csv, data frames and figures read the same cells.
+"""One table for every output format: terminal, HTML, LaTeX, Markdown, csv, data frames and figures use the same
+cells.
 
-A number is made into text here and nowhere else, so that all of them show the same one.
+Numbers in tables are formatted only here, so that all formats show the same text.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ _ARROWS = {True: "↑", False: "↓", None: ""}
 
 @dataclass(frozen=True)
 class TableCell:
-    """A number, perhaps with its interval, or a text."""
+    """A number, optionally with its interval, or a text."""
 
     value: Any  # None or NaN: undefined
     low: float = math.nan
     high: float = math.nan
-    letters: str = ""  # a letter shared with another row: no significant difference
-    best: bool = False  # of its column
+    letters: str = ""  # rows that share a letter do not differ significantly
+    best: bool = False  # best of its column
     weak: bool = False  # no better than random
 
     @property
@@ -59,7 +60,7 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Column:
-    """A heading; the arrow points to the better side."""
+    """A heading; its arrow points to the better direction."""
 
     name: str
     higher_is_better: bool | None = None
@@ -72,14 +73,14 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """Rows of cells as people read them, and the same as plain records for programs."""
+    """Rows of cells for people, and the same data as plain records for programs."""
 
     title: str
-    columns: Sequence[Column]  # the first one names the rows
+    columns: Sequence[Column]  # the first one contains the names of the rows
     rows: Sequence[Sequence[TableCell]]
-    records: Sequence[Mapping[str, Any]]  # all with the keys `fields`; None where undefined
+    records: Sequence[Mapping[str, Any]]  # all with the keys `fields`; None if undefined
     fields: Sequence[str]
-    notes: Sequence[str] = ()  # what a reader of the table must know, in sentences
+    notes: Sequence[str] = ()  # sentences that a reader of the table must know
     draw: Callable[[Figure], None] | None = None
 
 
@@ -90,7 +91,7 @@ def plain_sheet(
     notes: Sequence[str] = (),
     draw: Callable[[Figure], None] | None = None,
 ) -> Sheet:
-    """A table of values without intervals: people and programs get the same rows."""
+    """A table of values without intervals, the same for people and for programs."""
     numbers = [any(isinstance(row[place], int | float) for row in rows) for place in range(len(fields))]
     return Sheet(
         title,
@@ -104,14 +105,14 @@ def plain_sheet(
 
 
 class Exportable:
-    """`to_latex`, `to_markdown` and `to_csv` return text, and write it too where a path is given."""
+    """`to_latex`, `to_markdown` and `to_csv` return text, and also write it if a path is given."""
 
     @abstractmethod
     def sheet(self) -> Sheet:
-        """The table that every format is made of."""
+        """The table from which every format is made."""
 
     def to_pandas(self) -> Any:
-        """A pandas data frame, one row per number, unrounded."""
+        """A pandas data frame with unrounded values, one row per number."""
         return core.rooms["showing"]().frame(self.sheet())
 
     def to_csv(self, path: str | Path | None = None) -> str:
@@ -119,15 +120,19 @@ class Exportable:
         return self._written(path, "csv")
 
     def to_markdown(self, path: str | Path | None = None) -> str:
-        """A table for GitHub and notebooks: best in bold, 95 % intervals, letters of significance."""
+        """A table for GitHub and notebooks: the best values in bold, with 95 % intervals and letters of
+        significance.
+        """
         return self._written(path, "markdown")
 
     def to_latex(self, path: str | Path | None = None, *, intervals: bool = True) -> str:
-        """A table for LaTeX with the package booktabs: best in bold, letters of significance raised."""
+        """A table for LaTeX with the package booktabs: the best values in bold, with letters of significance as
+        superscripts.
+        """
         return self._written(path, "latex", intervals=intervals)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """A matplotlib figure, and a file where a path is given: its ending says which, .png, .pdf or .svg."""
+        """A matplotlib figure, also saved if a path is given; its suffix chooses the format: .png, .pdf or .svg."""
         figure: Figure = core.rooms["showing"]().plot([self.sheet()], path)
         return figure
 
@@ -137,12 +142,12 @@ class Exportable:
 
 
 def plain(value: Any) -> Any:
-    """The value, or None where it is undefined."""
+    """The value, or None if it is undefined."""
     return value if TableCell(value).defined else None
 
 
 def without_nan(value: Any, digits: int | None = None) -> Any:
-    """Plain data as JSON can hold it: None for NaN and infinities; with `digits`, floats are rounded to so many.
+    """Plain data that JSON can represent: NaN and infinities become None; with `digits`, floats are rounded.
 
     >>> without_nan({"p": float("nan"), "values": (0.123456, 3, "x")}, digits=3)
     {'p': None, 'values': [0.123, 3, 'x']}

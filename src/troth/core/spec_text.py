@@ -1,4 +1,4 @@
-"""How methods and their options are written by hand: `lime(samples=50)`, in lists, and with bare paths as values."""
+"""The notation of methods and their options: `lime(samples=50)`, in lists, and with unquoted paths as values."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ _LONGEST = 10_000  # characters of a spec
 
 
 def split(text: str) -> list[str]:
-    """The parts of a list, cut at commas that are in no bracket and no quotes.
+    """The parts of a list, split at commas outside of brackets and quotes.
 
     >>> split("lime(samples=50, ridge=2),random"), split("random"), split("a, ,b,")
     (['lime(samples=50, ridge=2)', 'random'], ['random'], ['a', 'b'])
@@ -31,7 +31,7 @@ def split(text: str) -> list[str]:
 
 
 def quoted(spec: str) -> str:
-    """The spec with quotes around values that are neither words nor numbers: paths and names with dots or dashes.
+    """Adds quotes around values that are neither words nor numbers: paths and names with dots or dashes.
 
     >>> quoted("attributive_masking(checkpoint=runs/g-2, steps=10)")
     "attributive_masking(checkpoint='runs/g-2', steps=10)"
@@ -50,7 +50,7 @@ def _quoted_value(text: str) -> str:
 
 
 def parse(spec: str) -> tuple[str, dict[str, Any]]:
-    """Name and options of a spec text.
+    """The name and options of a spec text.
 
     >>> parse("beam_search(width=50, masking=delete)")
     ('beam_search', {'width': 50, 'masking': 'delete'})
@@ -63,7 +63,7 @@ def parse(spec: str) -> tuple[str, dict[str, Any]]:
         raise TrothError(f"cannot read {spec[:40]!r}…; a spec has at most {_LONGEST:,} characters, not {len(spec):,}")
     try:
         tree = ast.parse(quoted(spec.strip()), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last: nested too deeply
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # MemoryError: nested too deeply
         raise TrothError(f"cannot read {spec!r}; write name or name(option=value, …)") from None
     if isinstance(tree, ast.Name):
         return tree.id, {}
@@ -76,14 +76,14 @@ def parse(spec: str) -> tuple[str, dict[str, Any]]:
 
 
 def _value(node: ast.expr, spec: str) -> Any:
-    # A bare word is text, except a truth, and a call is a spec in a spec: masking=soft(at=word).
+    # A bare word is text, except true and false, and a call is a nested spec: masking=soft(at=word).
     if isinstance(node, ast.Name):
         return _TRUTHS.get(node.id, node.id)
     try:
         if isinstance(node, ast.Call):
             return ast.unparse(node)
         value = ast.literal_eval(node)
-        repr(value)  # a number of thousands of digits cannot be shown
+        repr(value)  # an integer with thousands of digits cannot be converted to text
     except (ValueError, TypeError, RecursionError, MemoryError):
         raise TrothError(f"cannot read a value in {spec!r}; use a number, a word or a tuple") from None
     return value

@@ -1,7 +1,8 @@
-"""Everything that is printed goes through here: control characters in texts, labels and names are shown, not obeyed.
+"""All printing goes through this module: control characters in texts, labels and names are shown, not executed.
 
-`Console` and `echo` show them as visible escapes. `guarded` is the second line: whatever else writes to the streams, a
-library too, can color text and move the cursor of a progress bar, but not reach the terminal's other commands.
+`Console` and `echo` show them as visible escapes. `guarded` is the second line of defense: anything else that writes to
+the streams, such as a library, can color text and move the cursor of a progress bar, but not send other terminal
+commands.
 """
 
 import json
@@ -21,16 +22,16 @@ from rich.text import Text
 
 from troth.core.errors import TrothError
 
-# C0 and C1 controls, separators that end a line, whatever reorders text (bidi), and lone surrogates.
+# C0 and C1 controls, line separators, characters that reorder text (bidi), and lone surrogates.
 _CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff"
 _UNSAFE = re.compile(f"[{_CONTROLS}]")
-_UNBROKEN = re.compile(r"\[[^\[\]]{1,40}\]|\d %|p [=<] \d")  # pieces that stay in one line
-# What rich itself writes: colors, and the cursor of a progress bar.
+_UNBROKEN = re.compile(r"\[[^\[\]]{1,40}\]|\d %|p [=<] \d")  # parts that are not broken across lines
+# Escape sequences that rich writes: colors, and the cursor of a progress bar.
 _OURS = re.compile(rf"(\x1b\[[0-9;]*m|\x1b\[[0-9]*[AKG]|\x1b\[\?25[lh]|\r)|[{_CONTROLS}]")
 
 
 def visible(text: str) -> str:
-    """The text with every control character as an escape that is read, not obeyed; lines and tabs stay.
+    """The text with every control character as a visible escape; line breaks and tabs are kept.
 
     >>> print(visible("a \\x1b[2J film\\a"))
     a \\x1b[2J film\\x07
@@ -41,12 +42,12 @@ def visible(text: str) -> str:
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match[0])
     if 0xDC80 <= code <= 0xDCFF:
-        code -= 0xDC00  # a byte that was not UTF-8, as Python carries it
+        code -= 0xDC00  # a byte that is not UTF-8, as a surrogate escape
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width`, broken between words: not within [low, high], 95 % or p = 0.5.
+    """Wraps the text to lines of at most `width`, without breaking [low, high], 95 % or p = 0.5.
 
     >>> wrapped("it beats random by +0.1 [0.0, 0.2], p = 0.5, in 95 % of all", 28)
     ['it beats random by +0.1', '[0.0, 0.2], p = 0.5, in 95 %', 'of all']
@@ -57,18 +58,18 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def json_text(value: Any, encoding: str | None = "utf-8") -> str:
-    """JSON whose every control character is an escape of JSON's own, and every character one that `encoding` has."""
+    """JSON with every control character escaped, and non-ASCII characters escaped unless `encoding` is a UTF."""
     plain = json.dumps(value, ensure_ascii=not (encoding or "").lower().startswith("utf"), indent=2)
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", plain)
 
 
 def echo(line: str, *, err: bool = False) -> None:
-    """One plain line."""
+    """Prints one plain line."""
     typer.echo(visible(line), err=err)
 
 
 class Console(RichConsole):
-    """A console that shows control characters and leaves :codes: of emoji as they are written."""
+    """A console that shows control characters as escapes and leaves emoji :codes: unchanged."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"highlight": False, "emoji": False, **options})
@@ -82,7 +83,7 @@ class Console(RichConsole):
 
 
 class _Guarded:
-    """A stream that lets through text, colors and a progress bar's cursor, and whose failure is one clear line."""
+    """A stream that lets through text, colors and a progress bar's cursor, and fails with a one-line error."""
 
     def __init__(self, stream: IO[str], name: str) -> None:
         self._stream, self._name = stream, name
@@ -115,14 +116,15 @@ class _Guarded:
 
 
 class CannotPrintError(TrothError):
-    """Nobody can read what we print."""
+    """Standard output or standard error cannot be written."""
 
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Standard output and error behind a guard; a terminal that lacks a character shows its code.
+    """Guards standard output and standard error; characters that the terminal cannot show are escaped.
 
-    A closed stream's number would be given to the next file that is opened, and a library's warning written into that.
+    Closed standard streams are opened on the null device: otherwise the next opened file would get their file
+    descriptor, and a library's warning would be written into it.
     """
     for number in range(3):
         try:

@@ -1,8 +1,8 @@
-"""What a file may not decide: where texts and keys are sent, which files elsewhere are read, and which code runs.
+"""What a file may not decide: where texts and keys are sent, which other files are read, and which code runs.
 
-Plans, records, model folders and requests may have been written by anybody. What they name outside of the folders that
-the user named is refused unless the user repeats it: `--allow` on the command line, `allowing(…)` in Python. What the
-user writes on the command line or in Python is never asked about.
+Plans, records, model folders and requests may come from anybody. What they name outside of the folders that the user
+named is rejected unless the user repeats it: `--allow` on the command line, `allowing(…)` in Python. What the user
+writes on the command line or in Python is always allowed.
 """
 
 import dataclasses
@@ -18,21 +18,23 @@ from urllib.parse import urlsplit
 from troth.core import catalog, user_code
 from troth.core.errors import TrothError
 
-KEY_VARIABLE = "OPENAI_API_KEY"  # whose key an endpoint is sent where no other variable is named
+KEY_VARIABLE = "OPENAI_API_KEY"  # the default variable of the key that is sent to an endpoint
 # Strict, because two parsers may disagree about the host of an unusual URL.
 _URL = re.compile(
     r"https?://(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?(?:/[\w./~%+:@,;=$!*-]*)?", re.I | re.A
 )
 _VARIABLE = re.compile(r"[A-Za-z_]\w*", re.A)
-_HUB_NAME = re.compile(r"\w[\w.-]*(/[\w.-]+)?")  # of a model or of data
-_ELSEWHERE = ("checkpoint", "endpoint")  # options of methods that read or ask something outside
+_HUB_NAME = re.compile(r"\w[\w.-]*(/[\w.-]+)?")  # name of a model or data set
+_ELSEWHERE = ("checkpoint", "endpoint")  # options of methods that name a file or a server
 
 _allowed: ContextVar[frozenset[str]] = ContextVar("allowed", default=frozenset())
 
 
 @contextmanager
 def allowing(*names: str) -> Iterator[None]:
-    """Lets files name these, too: URL or URL=KEY_VARIABLE, a path with all below it, or code (my_file.py:name)."""
+    """Allows files to name these as well: URL or URL=KEY_VARIABLE, a path and everything below it, or code
+    (my_file.py:name).
+    """
     resolved = {
         name if "://" in name or user_code.read(name) is not None else str(Path(name).expanduser().resolve())
         for name in names
@@ -46,12 +48,12 @@ def allowing(*names: str) -> Iterator[None]:
 
 
 def allowed() -> frozenset[str]:
-    """What the user allows files to name: paths are absolute, so that another process can be told."""
+    """What the user allows files to name; paths are absolute, so that they can be passed to another process."""
     return _allowed.get()
 
 
 def check_allowed(name: str) -> str:
-    """A value of `--allow`, unless it could never allow anything."""
+    """Returns a value of `--allow`; raises an error if it could never allow anything."""
     url, key = _split(name)
     if "://" in name:
         endpoint_parts(url)
@@ -66,9 +68,9 @@ def check_allowed(name: str) -> str:
 
 
 def endpoint_parts(url: str) -> tuple[tuple[str, str, int], str]:
-    """The server (scheme, host, port) and the path of an endpoint's URL, as they are compared.
+    """The server (scheme, host, port) and the path of an endpoint's URL, in the form in which they are compared.
 
-    Refuses what could be read in two ways, and what holds a secret.
+    Rejects ambiguous URLs and those that contain a secret.
     """
     if "@" in url.partition("://")[2].partition("/")[0] or "?" in url:
         raise TrothError(
@@ -83,7 +85,7 @@ def endpoint_parts(url: str) -> tuple[tuple[str, str, int], str]:
 
 
 def is_there(path: str) -> bool:
-    """Whether a path exists, of a name that no disk can hold, too."""
+    """Whether a path exists; False for names that no file system accepts."""
     try:
         return Path(path).exists()
     except (OSError, ValueError):
@@ -97,9 +99,9 @@ def names_elsewhere(cls: type[Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a name was read: its own name in errors, and the folders that the user named together with it.
+    """The place where a name was read: how errors refer to it, and the folders that the user named together with it.
 
-    One without folders, a request, may name neither files nor servers, whatever the user allows.
+    An origin without folders, such as a request, may name neither files nor servers, whatever the user allows.
     """
 
     name: str
@@ -107,22 +109,22 @@ class Origin:
 
     @classmethod
     def file(cls, path: str | Path, *folders: Path) -> Self:
-        """A file that the user named: its folder and the current one are open to it."""
+        """A file that the user named: it may name files in its own folder and in the current one."""
         return cls(str(path), (Path(path).absolute().parent, Path.cwd(), *folders))
 
     def spec(self, kind: str, text: str) -> None:
-        """Refuses a spec with an option that reaches out."""
+        """Rejects a spec with an option that names code, a file or a server that is not allowed."""
         self.code(text)
         reference = user_code.read(text)
         name, options = catalog.parse(text if reference is None else reference.name + reference.options)
-        known = reference is None and name in catalog.names(kind)  # whoever builds another says so
+        known = reference is None and name in catalog.names(kind)  # unknown names raise an error when they are built
         fields = {each.name: each.default for each in dataclasses.fields(catalog.find(kind, name))} if known else {}
         key = options.get("key_variable", fields.get("key_variable"))
         for value in _texts(options):
             self.value(value, key if isinstance(key, str) else "")
 
     def value(self, text: str, key_variable: str = "") -> None:
-        """Refuses a URL, a path or code; any other text is only a text."""
+        """Rejects a URL, a path or code that is not allowed; any other text is accepted."""
         if "://" in text:
             self.endpoint(text, key_variable)
         elif user_code.read(text) is not None:
@@ -131,7 +133,7 @@ class Origin:
             self.path(text)
 
     def model(self, name: str, key_variable: str = "") -> None:
-        """Refuses a model that is asked elsewhere, lies elsewhere or is code; a hub name is none of these."""
+        """Rejects a model behind a URL, at a path or in code that is not allowed; hub names are accepted."""
         if "://" in name:
             self.endpoint(name.partition("#")[0], key_variable)
         elif user_code.read(name) is not None:
@@ -140,15 +142,15 @@ class Origin:
             self.path(name)
 
     def data(self, name: str) -> None:
-        """Refuses data that lie elsewhere; a name of the catalog or the hub is none of these."""
+        """Rejects data at a URL or path that is not allowed; names of the catalog or the hub are accepted."""
         if name.partition("(")[0].strip() in catalog.names("data"):
             self.spec("data", name)
         elif "://" in name or is_there(name) or not _HUB_NAME.fullmatch(name.partition(":")[0]):
             self.value(name)
 
     def endpoint(self, url: str, key_variable: str) -> None:
-        """Refuses to send texts to a URL, and a key to any but the URL that the user named for it."""
-        endpoint_parts(url)  # refuses what is not one, whatever is allowed
+        """Refuses to send texts to a URL that is not allowed, or a key to a URL that the user did not name for it."""
+        endpoint_parts(url)  # rejects invalid URLs, whatever is allowed
         keys = [key for name in self._allowed() if "://" in name for key in _keys(name, url)]
         if not keys:
             raise self._refused(
@@ -164,19 +166,19 @@ class Origin:
             )
 
     def path(self, text: str) -> None:
-        """Refuses a path outside of the folders that the user named; links are followed first."""
+        """Rejects a path outside of the folders that the user named, after following links."""
         try:
             place = Path(text).expanduser().resolve()
-        except (OSError, ValueError, RuntimeError):  # no disk holds such a name, so nothing can be read from it
+        except (OSError, ValueError, RuntimeError):  # not a valid path, so nothing can be read from it
             return
         if not self.folders and not is_there(text) and not re.search(r"[/\\~]", text):
-            return  # a word
+            return  # a plain word, not a path
         opened = [*map(Path.resolve, self.folders), *(Path(name) for name in self._allowed() if "://" not in name)]
         if not any(place.is_relative_to(folder) for folder in opened):
             raise self._refused(f"{text}, which is outside of the folders you named", f"--allow {place}")
 
     def code(self, text: str) -> None:
-        """Refuses code that the user has not named."""
+        """Rejects code that the user has not named."""
         reference = user_code.read(text)
         if reference is not None and reference.head not in self._allowed():
             user_code.refuse(text)
@@ -191,13 +193,13 @@ class Origin:
 
 
 def _split(name: str) -> tuple[str, str | None]:
-    """URL and key variable; None where the name has no key."""
+    """The URL and the key variable of a name; None if the name has no key."""
     url, separator, key = name.rpartition("=")
     return (url, key) if separator else (name, None)
 
 
 def _keys(allowed: str, wanted: str) -> list[str]:
-    """The key that an allowed URL goes with ("" for none), where the wanted one is that URL or below it."""
+    """The key of an allowed URL ("" for none) if the wanted URL is the same or below it; otherwise empty."""
     url, key = _split(allowed)
     (server, path), (granted_server, granted_path) = endpoint_parts(wanted), endpoint_parts(url)
     is_below = path == granted_path or path.startswith(f"{granted_path}/")
@@ -205,7 +207,7 @@ def _keys(allowed: str, wanted: str) -> list[str]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text in a value, and every text in a spec in it."""
+    """Every text in a value, also within specs that it contains."""
     if isinstance(value, Mapping):
         value = [part for item in value.items() for part in item]
     if isinstance(value, str):
@@ -214,7 +216,7 @@ def _texts(value: Any) -> Iterator[str]:
             try:
                 yield from _texts(catalog.parse(value)[1])
             except TrothError:
-                return  # a text with brackets
+                return  # a text with brackets, not a spec
     elif isinstance(value, Iterable) and not isinstance(value, bytes):
         for part in value:
             yield from _texts(part)

@@ -1,4 +1,4 @@
-"""The core types: an example, its encoding, a question about it, an explanation and its score."""
+"""The core types: the encoding of an example, a question about it, an explanation and its score."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from troth.models import TextClassifier
 
 Scores = NDArray[np.float32]
-PROMPT = -2  # the unit of a prompt's tokens, which no masking changes
+PROMPT = -2  # the unit index of a prompt's tokens, which no masking changes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Encoding(Shown):
-    """One example as one model reads it, without padding."""
+    """One example as tokens of one model, without padding."""
 
     example: Example
     ids: Tensor  # [length]
@@ -46,7 +46,7 @@ class Encoding(Shown):
     tokenized: bool = True  # False: ids are the indices of the units, for a model without a vocabulary
     # The parts of a prompt in order: (None, its words) or (segment, "").
     around: tuple[tuple[int | None, str], ...] = ()
-    unit_kind: str = "word"  # token, word, sentence, passage, or span (the user's own)
+    unit_kind: str = "word"  # token, word, sentence, passage, or span (given by the user)
     written: tuple[tuple[int, str], ...] = ()  # id and text of each token of the continuation that is explained
     asked: tuple[int, Span] | None = None  # the token whose label is explained, and the characters of its word
     readable: bool = True  # False: stored without the model's tokens, so it can be shown but not read by the model
@@ -116,7 +116,7 @@ class Question(Shown):
     encoding: Encoding
     target: int
     against: int | None = None
-    base: Tensor | None = None  # [units] 1 = still there; None = all units
+    base: Tensor | None = None  # [units] 1 = still present; None = all units
     erased_by: Masking | None = None  # the masking that erased the missing units
     seed: int = 0
 
@@ -126,7 +126,7 @@ class Question(Shown):
 
     @property
     def left(self) -> Tensor:
-        """[units] How much of each unit is still there."""
+        """[units] How much of each unit is still present."""
         return torch.ones(self.n_units) if self.base is None else self.base
 
     def _line(self) -> str:
@@ -134,7 +134,7 @@ class Question(Shown):
         return f"about class {self.target}{against} of {self.encoding!r}"
 
     def erased(self, base: Tensor, by: Masking) -> Question:
-        """The same question about an input of which only `base` is left."""
+        """The same question about an input in which only `base` is left."""
         return replace(self, base=base, erased_by=by)
 
     def draws(self, purpose: str) -> draws.Draws:
@@ -247,7 +247,8 @@ class Score:
     """The result of a metric for one explanation."""
 
     value: float  # NaN = undefined; `why` gives the reason
-    record: Mapping[str, Any] = field(default_factory=dict)  # what a summary needs: predictions per ratio, tp/fp/fn, …
+    # Data that a summary needs: predictions per ratio, tp/fp/fn and others.
+    record: Mapping[str, Any] = field(default_factory=dict)
     why: str = ""
 
 
@@ -273,7 +274,7 @@ class Rows(Shown):
     width: int | None = None  # length of the longest row after erasing
     is_even: bool | None = None  # whether all rows have that length
     lengths_after: NDArray[np.int64] | None = None  # [rows] length of each row after erasing
-    side_model_rows: int = 0  # rows that another model has read to erase these
+    side_model_rows: int = 0  # rows that another model has read in order to erase units in these
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -288,7 +289,7 @@ class Rows(Shown):
 
     @property
     def is_padded(self) -> bool:
-        """Whether some row is shorter than the batch is wide."""
+        """Whether some row is shorter than the width of the batch."""
         if self.is_even is None or self.width != self.ids.shape[1]:
             return not bool((self.lengths == self.ids.shape[1]).all())
         return not self.is_even

@@ -1,7 +1,7 @@
-"""Words, sentences (Unicode UAX-29) and passages of a text, and which of them a piece of text belongs to.
+"""Splits texts into words, sentences (Unicode UAX-29) and passages, and assigns pieces of text to them.
 
-The third-party `regex` module knows the Unicode properties; its own word boundary is tailored to French and Italian
-apostrophes, so the default rules are spelled out here.
+The third-party `regex` module provides the Unicode properties; its own word boundary is tailored to French and Italian
+apostrophes, so the default rules are implemented here.
 """
 
 import itertools
@@ -17,13 +17,13 @@ from troth.core.errors import TrothError
 
 Span = tuple[int, int]
 UnitName = Literal["token", "word", "sentence", "passage"]
-UnitKind = UnitName | tuple[Span, ...]  # by name, or the user's own character spans of the text
+UnitKind = UnitName | tuple[Span, ...]  # a name, or the user's own character spans of the text
 UNIT_NAMES: tuple[UnitName, ...] = get_args(UnitName)
-OWN = "span"  # as the name of units that are the user's own
+OWN = "span"  # the name of units that the user has given
 
 
 def word_spans(text: str) -> list[Span]:
-    """Character spans of every word of the text, punctuation included, white space left out.
+    """Character spans of every word of the text, including punctuation but not white space.
 
     >>> [text[a:b] for text in ["can't pay $3.50!"] for a, b in word_spans(text)]
     ["can't", 'pay', '$', '3.50', '!']
@@ -32,7 +32,7 @@ def word_spans(text: str) -> list[Span]:
 
 
 def words_until(text: str, end: int) -> tuple[list[Span], int]:
-    """The words that start before `end`, and how many come after them.
+    """The words that start before `end`, and the number of words after them.
 
     >>> words_until("it was not good", 7)
     ([(0, 2), (3, 6)], 2)
@@ -54,7 +54,7 @@ def _words(text: str) -> Iterable[Span]:
 
 
 def sentence_spans(text: str) -> list[Span]:
-    """Character spans of every sentence, without the white space around it.
+    """Character spans of every sentence, without the surrounding white space.
 
     >>> [text[a:b] for text in ["It cost 3.5 euros. Nobody (not one) came!"] for a, b in sentence_spans(text)]
     ['It cost 3.5 euros.', 'Nobody (not one) came!']
@@ -63,7 +63,7 @@ def sentence_spans(text: str) -> list[Span]:
 
 
 def passage_spans(text: str) -> list[Span]:
-    """Character spans of every passage: what blank lines separate, without the white space around it.
+    """Character spans of every passage, without the surrounding white space; blank lines separate passages.
 
     >>> [text[a:b] for text in ["A title\\n\\nTwo lines\\nof it \\n \\nThe end\\n"] for a, b in passage_spans(text)]
     ['A title', 'Two lines\\nof it', 'The end']
@@ -73,12 +73,14 @@ def passage_spans(text: str) -> list[Span]:
 
 
 def spans_of(units: str) -> Callable[[str], list[Span]]:
-    """What finds the units of a text, without a model; tokens, which only a model knows, count as words."""
+    """The function that finds the units of a text without a model; tokens, which only a model knows, are replaced by
+    words.
+    """
     return {"sentence": sentence_spans, "passage": passage_spans}.get(units, word_spans)
 
 
 def own_spans(units: Sequence[Any], text: str) -> list[Span]:
-    """The user's own units of a text: in reading order, apart from each other, inside the text."""
+    """Checks the user's own units of a text: in reading order, without overlap, within the text."""
     for unit in units:
         if not is_span(unit):
             raise TrothError(f"units must be a name ({', '.join(UNIT_NAMES)}) or pairs (start, end), not {unit!r}")
@@ -97,7 +99,7 @@ def own_spans(units: Sequence[Any], text: str) -> list[Span]:
 
 
 def is_span(value: Any) -> bool:
-    """Whether it is (start, end)."""
+    """Whether a value is a pair (start, end)."""
     is_pair = isinstance(value, Sequence | np.ndarray) and len(value) == 2
     return is_pair and all(isinstance(edge, int | np.integer) and not isinstance(edge, bool) for edge in value)
 
@@ -107,7 +109,7 @@ def join(
 ) -> NDArray[np.int64]:
     """The unit of every piece: the first one it overlaps, else the next one, at the end the last; -1 without units.
 
-    With `touching` a piece that overlaps none is in none.
+    With `touching`, a piece that overlaps no unit gets -1.
     """
     if not units:
         return np.full(len(pieces), -1)
@@ -124,7 +126,7 @@ def join(
 
 
 def _stripped(text: str, pieces: Iterable[Span]) -> list[Span]:
-    """Pieces of a text without the white space around them, those of nothing else left out."""
+    """Strips the white space around pieces of a text, and drops empty pieces."""
     spans = []
     for start, end in pieces:
         piece = text[start:end]
@@ -159,7 +161,7 @@ _RUN = (
     rf"|{_NUMBER}(?:{_BETWEEN_NUMBERS}(?={_NUMBER}))?)"
 )
 _BODY = rf"(?:{_RUN}++|(?:{_KATAKANA})++)"
-# A Hebrew letter keeps a single quote after it (geresh), and there the word ends.
+# A Hebrew letter keeps a single quote after it (geresh), and the word ends there.
 _GERESH = (
     rf"(?:(?<={_property('Hebrew_Letter')}{_property('Extend', 'Format', 'ZWJ')}*){_property('Single_Quote')}{_SKIP})?"
 )
@@ -217,7 +219,7 @@ def _ascii(pattern: str) -> NDArray[np.bool_]:
     return np.array([regex.match(pattern, character, regex.V1) is not None for character in map(chr, range(128))])
 
 
-# The same rules where nothing but ASCII is written, for all characters at once.
+# A vectorized version of the same rules for ASCII text.
 _SPACE = np.array([chr(code).isspace() for code in range(128)])
 _IS_LETTER, _IS_NUMBER = _ascii(_property("ALetter")), _ascii(_property("Numeric"))
 _IS_RUN = _IS_LETTER | _IS_NUMBER | _ascii(_property("ExtendNumLet"))
@@ -226,17 +228,17 @@ _IS_BETWEEN_NUMBERS = _ascii(_property("MidNum", "MidNumLet", "Single_Quote"))
 
 
 def ascii_words(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Where the words of all texts start and end, a line break between two texts; and where each text starts."""
-    # A space on either side, so that everything has a neighbor.
+    """The starts and ends of the words of all texts, which are joined by line breaks; and the start of each text."""
+    # Padded with spaces, so that every character has neighbors.
     codes = np.frombuffer(f"  {chr(10).join(texts)}  ".encode("ascii"), np.uint8)
     run, letter, number = _IS_RUN[codes], _IS_LETTER[codes], _IS_NUMBER[codes]
-    # What stands between two letters, or between two numbers, belongs to both its neighbors.
+    # Such a character between two letters, or between two numbers, belongs to both its neighbors.
     between = np.zeros(len(codes), np.bool_)
     between[1:-1] = (_IS_BETWEEN_LETTERS[codes[1:-1]] & letter[:-2] & letter[2:]) | (
         _IS_BETWEEN_NUMBERS[codes[1:-1]] & number[:-2] & number[2:]
     )
     inside = run | between
-    joins = inside[1:] & inside[:-1]  # place i + 1 continues where place i ended
+    joins = inside[1:] & inside[:-1]  # character i + 1 continues the word of character i
     black = ~_SPACE[codes]
     starts = np.flatnonzero(black[1:] & ~joins) + 1
     ends = np.flatnonzero(black[:-1] & ~joins) + 1

@@ -1,12 +1,13 @@
-"""Code of the user's: by reference (`my_file.py:MyExplainer`, `package.module:predict`), and how it is called.
+"""Loads code of the user by reference (`my_file.py:MyExplainer`, `package.module:predict`) and calls it.
 
-It is run only where the user names it, on the command line or in Python. What is read from elsewhere (a plan file, a
-run folder, a model folder) goes through the catalog and `load_model`, which refuse references. Functions, explainers,
-metrics, maskings, models and tokenizers are called through here.
+It is run only if the user names it, on the command line or in Python. Names read from elsewhere (a plan file, a run
+folder, a model folder) go through the catalog and `load_model`, which reject references. The user's functions,
+explainers, metrics, maskings, models and tokenizers are called through this module.
 
-Whatever they raise becomes one line that says what was called, with what, and where in the user's file that happened.
-The user's part of the traceback is kept with it, without ours. SystemExit, GeneratorExit and StopIteration, which would
-end a process or a loop of ours without a word, are errors like any other; only Ctrl-C stays what it is.
+Any error they raise becomes one line that says what was called, with what, and at which line of the user's file it
+failed. The user's part of the traceback is kept with it, without frames of troth. SystemExit, GeneratorExit and
+StopIteration, which would silently end a process or a loop of troth, are treated like other errors; only Ctrl-C is
+passed on.
 """
 
 import hashlib
@@ -27,14 +28,14 @@ from troth.core.errors import TrothError, unknown
 
 _OURS = str(Path(__file__).parents[1])
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-_FRAMES = 12  # of a traceback that is kept
-_LONGEST = 300  # characters of what an error says
-# A file or a module, a name in it, and perhaps options.
+_FRAMES = 12  # frames of a traceback that are kept
+_LONGEST = 300  # characters of an error message
+# A file or a module, a name in it, and optionally options.
 _REFERENCE = re.compile(r"(?P<where>[^(]+\.py|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_]\w*)(?P<options>\(.*\))?", re.DOTALL)
 
 
 class UserCodeError(TrothError):
-    """What the user's code raised; `trace` is their part of the traceback."""
+    """An error raised by the user's code; `trace` is their part of the traceback."""
 
     def __init__(self, line: str, trace: str = "") -> None:
         super().__init__(line)
@@ -43,7 +44,9 @@ class UserCodeError(TrothError):
 
 @contextmanager
 def calling(what: str, given: str = "", *, out_of_memory: bool = True) -> Iterator[None]:
-    """Everything that is called inside is the user's; what the engine can do with less memory, it is left to do."""
+    """Converts errors of the user's code in this block; without `out_of_memory`, the engine handles exhausted
+    memory.
+    """
     try:
         yield
     except (KeyboardInterrupt, TrothError):
@@ -58,7 +61,7 @@ def calling(what: str, given: str = "", *, out_of_memory: bool = True) -> Iterat
 
 
 def failure(line: str, error: BaseException, given: str = "") -> UserCodeError:
-    """The error as the user sees it."""
+    """The error as it is shown to the user."""
     theirs = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_OURS)]
     own = [frame for frame in theirs if not frame.filename.startswith((*_LIBRARIES, "<frozen"))]
     place = f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
@@ -70,27 +73,28 @@ def failure(line: str, error: BaseException, given: str = "") -> UserCodeError:
 
 
 def said(error: BaseException) -> str:
-    """The kind of an error and its message."""
+    """The type of an error and its message."""
     try:
         text = " ".join(str(error).split())[:_LONGEST]
-    except Exception:  # of its own __str__
+    except Exception:  # raised by its own __str__
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def shown(value: Any, longest: int = 60) -> str:
-    """A value in a few letters."""
+    """A shortened `repr` of a value."""
     try:
         text = repr(value)
-    except Exception:  # of its own __repr__
+    except Exception:  # raised by its own __repr__
         text = f"a {type(value).__name__}"
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 def guard(cls: type, names: tuple[str, ...], *, out_of_memory: bool = True, **results: tuple[Any, type]) -> None:
-    """Has the methods of a user's class called through here; those of troth's own classes stay as they are.
+    """Wraps the methods of a user's class so that they are called through this module; troth's own classes are not
+    changed.
 
-    `results` are methods that must be generators: what they may yield, and what they must return.
+    `results` are methods that must be generators: the types that they may yield, and the type that they must return.
     """
     if cls.__module__.partition(".")[0] == "troth":
         return
@@ -112,7 +116,7 @@ def _guarded(method: Callable[..., Any], result: tuple[Any, type] | None, out_of
 
 
 def _watched(answer: Any, what: str, given: str, yields: Any, returns: type) -> Generator[Any, Any, Any]:
-    """A generator of the user's, every step of which is a call."""
+    """Wraps a generator of the user, so that each of its steps is guarded and checked."""
     if not isinstance(answer, Generator):
         raise UserCodeError(f"{what} returned {shown(answer)}; it must be a generator that yields {_one(yields)}")
     reply: Any = None
@@ -137,14 +141,14 @@ def _one(kind: Any) -> str:
 
 
 def _about(arguments: tuple[Any, ...]) -> str:
-    """The example that a call is about, where its first argument says so."""
+    """The example that a call is about, if its first argument identifies it."""
     first = arguments[0] if arguments else None
     example = getattr(getattr(first, "encoding", None), "example", None)
     return f"example {example.id}" if example is not None else ""
 
 
 class Reference(NamedTuple):
-    """`where:name`, with options in brackets or without."""
+    """A reference of the form `where:name`, with optional options in brackets."""
 
     where: str
     name: str
@@ -170,7 +174,7 @@ def read(text: object) -> Reference | None:
 
 
 def refuse(text: object) -> None:
-    """One line for a reference where only names are allowed."""
+    """Raises a one-line error for a reference where only names are allowed."""
     reference = read(text)
     if reference is not None:
         raise TrothError(
@@ -181,7 +185,7 @@ def refuse(text: object) -> None:
 
 
 def load(reference: Reference, home: Path) -> Any:
-    """What a reference names; relative files start at `home`."""
+    """The object that a reference names; relative paths are resolved against `home`."""
     module = _from_file(home / reference.where, reference) if reference.is_file else _from_module(reference)
     if reference.name not in vars(module):
         known = [name for name in vars(module) if not name.startswith("_")]
@@ -190,7 +194,7 @@ def load(reference: Reference, home: Path) -> Any:
 
 
 def text_of(reference: Reference, home: Path) -> str:
-    """The text of the file that a reference names, or of its module's file."""
+    """The source of the file that a reference names, or of its module's file."""
     if reference.is_file:
         return reading.text(home / reference.where)
     file = getattr(sys.modules.get(reference.where), "__file__", None)
@@ -202,7 +206,7 @@ def _from_file(path: Path, reference: Reference) -> Any:
         text = reading.content(path)
     except OSError:
         raise TrothError(f"{reference.head}: there is no file {path}") from None
-    # One module per text: a file that was changed is read again, one that was not keeps its classes.
+    # One module per file content: a changed file is loaded again, an unchanged one keeps its classes.
     name = f"troth_user_code_{hashlib.sha256(str(path.resolve()).encode() + text).hexdigest()[:16]}.{path.stem}"
     if name in sys.modules:
         return sys.modules[name]
@@ -210,8 +214,8 @@ def _from_file(path: Path, reference: Reference) -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look themselves up there
-    sys.path.insert(0, str(path.resolve().parent))  # its neighbors, as for a script
+    sys.modules[name] = module  # dataclasses look up their own module there
+    sys.path.insert(0, str(path.resolve().parent))  # so that it can import its neighbors, like a script
     try:
         spec.loader.exec_module(module)
     except KeyboardInterrupt:
@@ -225,7 +229,7 @@ def _from_file(path: Path, reference: Reference) -> Any:
 
 
 def _from_module(reference: Reference) -> Any:
-    # The installed program, unlike `python -m`, does not look for modules in the current folder.
+    # Unlike `python -m`, the installed program does not look for modules in the current folder.
     here = str(Path.cwd())
     sys.path.insert(0, here)
     try:

@@ -20,7 +20,7 @@ class Explainer(ABC):
 
     signed: ClassVar[bool]  # a negative score pushes away from the target
     asks_model: ClassVar[bool] = True  # False: importance without a model
-    learns: ClassVar[bool] = False  # from all texts before it explains the first one: `prepare` needs their encodings
+    learns: ClassVar[bool] = False  # whether it learns from all texts first: `prepare` then needs their encodings
     recursive: ClassVar[bool] = False  # its ranking already accounts for what was erased before, so it is computed once
     formula: ClassVar[str] = ""  # in the notation of docs/guide/concepts.md
     pitfalls: ClassVar[str] = ""  # a known limitation, in one sentence
@@ -81,7 +81,7 @@ class Explainer(ABC):
 
 @dataclass(frozen=True)
 class SignedExplainer(Explainer):
-    """Scores may be negative. With `absolute`, a score says how much a unit matters in either direction.
+    """Scores may be negative. With `absolute`, scores are magnitudes, regardless of direction.
 
     The option is part of the spec, so metrics and checks that re-explain use absolute scores, too.
     """

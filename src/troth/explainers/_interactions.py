@@ -1,14 +1,14 @@
 """How much two units do together beyond what each does alone: the Shapley interaction index of order two (SII; Grabisch
 & Roubens, 1999), next to the Shapley value of each unit.
 
-I(i, j) = Σ_T |T|! (n − |T| − 2)! / (n − 1)! · (f(T ∪ {i, j}) − f(T ∪ {i}) − f(T ∪ {j}) + f(T)),  T without i and j.
+I(i, j) = Σ_T |T|! (n − |T| − 2)! / (n − 1)! · (f(T ∪ {i, j}) − f(T ∪ {i}) − f(T ∪ {j}) + f(T)), T without i and j.
 
-Exact where a text has no more than `samples` maskings (2ⁿ; by default up to 10 units). On longer ones a quadratic
-function of the mask is fitted to random maskings, and what it gets wrong on others is added: whatever the fit is worth,
-the values are unbiased, and a good fit makes their standard errors small. Masks of no, one, all but one and all units
-are asked about whole; the others in pairs with their complements. Five folds take turns. Where a text has more pairs
-than half of `samples`, boosted trees search half of the maskings for pairs, and the other half gives these pairs their
-values, so that having been found does not flatter them.
+The values are exact if a text has at most `samples` maskings (2ⁿ; by default up to 10 units). For longer texts, a
+quadratic function of the mask is fitted to random maskings, and its mean error on other maskings is added: the values
+are unbiased however good the fit is, and a good fit makes their standard errors small. All masks of no, one, all but
+one and all units are evaluated; other masks are drawn in pairs with their complements. The fit is cross-fitted with
+five folds. If a text has more pairs than half of `samples`, boosted trees search half of the maskings for relevant
+pairs, and the other half estimates their values, so that selecting the pairs does not bias them.
 """
 
 from collections.abc import Iterator
@@ -30,15 +30,15 @@ from troth.explainers._quadratic import Floats, boosted, ridge
 from troth.explainers.exact_shapley import all_coalitions
 
 _FOLDS = 5
-_ROWS_PER_UNIT = 8  # below which a sample says nothing of pairs
+_ROWS_PER_UNIT = 8  # with fewer samples per unit, pairs cannot be estimated
 
 
 @dataclass(frozen=True)
 class ShapleyInteractions(SignedExplainer):
-    samples: int = 1024  # maskings that the values are made of
+    samples: int = 1024  # maskings that the values are computed from
     of: Of = "logit"
     tolerance: float | None = None  # 0.1: stop when every pair is known to ± 10 % of the strongest
-    held_out: int = 128  # further maskings, which say how much pairs foretell
+    held_out: int = 128  # additional maskings that measure how well pairs predict the model
 
     def __post_init__(self) -> None:
         for name, value, least in (("samples", self.samples, 4), ("held_out", self.held_out, 2)):
@@ -116,12 +116,12 @@ class ShapleyInteractions(SignedExplainer):
 
 @dataclass(frozen=True, eq=False)
 class PairValues:
-    """The values of one text's units and pairs."""
+    """The values of the units and pairs of one text."""
 
     single: Floats  # [units] Shapley values
     pair: Floats  # [units, units] SII
     error: Floats  # [units, units] standard errors
-    listed: np.ndarray  # [units, units] which pairs there are values of
+    listed: np.ndarray  # [units, units] the pairs that have values
     empty: float
     maskings: int
     exact: bool
@@ -131,14 +131,16 @@ class PairValues:
 
 @dataclass(frozen=True, eq=False)
 class ComplementPairs:
-    """Random masks, each to be asked about with its complement."""
+    """Random masks, each evaluated together with its complement."""
 
     masks: Floats  # [pairs, units]
-    chance: Floats  # [pairs] of the mask's size
+    chance: Floats  # [pairs] probability of the mask's size
 
 
 def complementary(n: int, count: int, draws: Draws) -> ComplementPairs:
-    """Masks of 2 to n − 2 units, the sizes as often as gives pairs the smallest error if all errors are alike."""
+    """Random masks of 2 to n − 2 units; their sizes are distributed so that the errors of pairs are smallest for
+    residuals of equal variance.
+    """
     sizes = np.arange(2, n - 1).astype(np.float64)
     rest = n - sizes
     often = np.sqrt(2 / (sizes * rest) + 1 / (sizes * (sizes - 1)) + 1 / (rest * (rest - 1)))
@@ -150,20 +152,20 @@ def complementary(n: int, count: int, draws: Draws) -> ComplementPairs:
 
 
 def any_size(n: int, count: int, draws: Draws) -> Floats:
-    """Random masks of 1 to n − 1 units, every size as often. [count, units]"""
+    """Random masks of 1 to n − 1 units, with uniform sizes. [count, units]"""
     uniforms = draws.uniforms(count, 1 + n)
     sizes = 1 + (uniforms[:, :1] * (n - 1)).floor()
     return np.asarray((ranks(uniforms[:, 1:]) < sizes).numpy(), np.float64)
 
 
 def single_weights(masks: Floats) -> Floats:
-    """What a mask's value counts for each Shapley value, times how many masks have its size. [rows, units]"""
+    """The weight of each mask's value in each Shapley value, times the number of masks of its size. [rows, units]"""
     n, sizes = masks.shape[1], masks.sum(1, keepdims=True)
     return np.asarray(np.where(masks > 0, 1 / np.maximum(sizes, 1), -1 / np.maximum(n - sizes, 1)))
 
 
 def pair_weights(n: int, sizes: Floats) -> tuple[Floats, Floats, Floats]:
-    """The same for pairs of which the mask has both, one and none. [rows] each"""
+    """The same for pairs with both, one and no unit in the mask. [rows] each"""
     rest = n - sizes
     return (
         n / np.maximum(sizes * (sizes - 1), 1),
@@ -173,7 +175,7 @@ def pair_weights(n: int, sizes: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def over_pairs(masks: Floats, both: Floats, one: Floats, none: Floats) -> Floats:
-    """Sums over masks of what each counts for every pair. [rows, units], [rows] three times -> [units, units]"""
+    """Sums the weighted values of masks for every pair. [rows, units], [rows] three times -> [units, units]"""
     alone = ((one - none)[:, None] * masks).sum(0)
     sums = masks.T @ ((both - 2 * one + none)[:, None] * masks) + alone + alone[:, None] + none.sum()
     np.fill_diagonal(sums, 0)
@@ -181,7 +183,7 @@ def over_pairs(masks: Floats, both: Floats, one: Floats, none: Floats) -> Floats
 
 
 def exact(masks: Floats, values: Floats) -> PairValues:
-    """From every mask: [2ⁿ, units], the empty one first, and its value."""
+    """Exact values from all masks, [2ⁿ, units] with the empty one first, and their values."""
     n, sizes = masks.shape[1], masks.sum(1)
     share = 1 / np.array([comb(n, int(size)) for size in sizes])
     pair = over_pairs(masks, *(weight * share * values for weight in pair_weights(n, sizes)))
@@ -200,7 +202,9 @@ def exact(masks: Floats, values: Floats) -> PairValues:
 
 
 def estimate(plan: ComplementPairs, values: Floats, ends: Floats, said: Floats, *, sparse: bool) -> PairValues:
-    """From pairs of masks with their values [2, pairs], and those asked about whole with theirs."""
+    """Estimates from pairs of masks with values [2, pairs], and the masks in `ends` (all of the outer sizes) with
+    theirs.
+    """
     n, count = plan.masks.shape[1], len(plan.masks)
     sizes = ends.sum(1)
     share = 1 / np.array([comb(n, int(size)) for size in sizes])
@@ -215,7 +219,7 @@ def estimate(plan: ComplementPairs, values: Floats, ends: Floats, said: Floats, 
             listed = strongest(fit.pair, n)
         tested, part = plan.masks[judged], judged.sum() / (count if not sparse else judged.sum())
         missed = values[:, judged] - np.stack([fit(tested), fit(1 - tested)])
-        # The complement counts as much for a pair, and the opposite for a unit.
+        # For pairs, the complement counts the same; for single units, it counts with the opposite sign.
         together, apart = missed.sum(0) / 2 / plan.chance[judged], (missed[0] - missed[1]) / 2 / plan.chance[judged]
         beyond = said - fit(ends)
         weights = pair_weights(n, tested.sum(1))
@@ -232,14 +236,14 @@ def estimate(plan: ComplementPairs, values: Floats, ends: Floats, said: Floats, 
 
 
 def folds(count: int, sparse: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Which draws a fit is made on, and which ones judge it."""
+    """The draws that a function is fitted to, and the draws that estimate its error."""
     fold = np.arange(count) % (2 if sparse else _FOLDS)
     for number in range(1 if sparse else _FOLDS):
         yield fold != number, fold == number
 
 
 def strongest(pair: Floats, most: int) -> np.ndarray:
-    """The pairs with the largest coefficients, at most so many. [units, units] -> [units, units]"""
+    """The `most` pairs with the largest coefficients. [units, units] -> [units, units]"""
     size = np.abs(pair)
     least = max(np.sort(np.triu(size, 1).ravel())[-most], np.finfo(np.float64).tiny)
     return np.asarray(size >= least)
@@ -247,27 +251,27 @@ def strongest(pair: Floats, most: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Masks, what the model said of them, and how much each counts."""
+    """Masks, the model's values for them, and their weights."""
 
     masks: Floats  # [rows, units]
     values: Floats  # [rows]
     weights: Floats  # [rows]
 
     def explained(self, guess: Floats) -> float:
-        """R² of a guess; NaN where the value never changes."""
+        """R² of a prediction; NaN if the value never changes."""
         spread = self.weights @ (self.values - np.average(self.values, weights=self.weights)) ** 2
         noise = (1e-6 * np.abs(self.values).max()) ** 2 * self.weights.sum()
         return float(1 - self.weights @ (self.values - guess) ** 2 / spread) if spread > noise else float("nan")
 
 
 def forecast(found: PairValues, asked: Judged, test: Judged, *, held_out: bool) -> Forecast | None:
-    """How well the scores, added up, give the values of masks. A pair within its 95 % interval of 0 counts as 0."""
+    """How well sums of scores predict the values of masks. A pair whose 95 % interval includes 0 counts as 0."""
     if len(found.single) < 3:
         return None
     clear = np.where(np.abs(found.pair) > 1.96 * found.error, found.pair, 0.0)
     alone = found.empty + test.masks @ found.single
     pairs = ((test.masks @ clear) * test.masks).sum(1) / 2 - test.masks @ clear.sum(1) / 2
-    # No other scores of single units do better on the masks that were asked about.
+    # The least-squares fit: no other scores of single units predict the evaluated masks better.
     design, root = np.insert(asked.masks, 0, 1.0, axis=1), np.sqrt(asked.weights)
     fitted = np.linalg.lstsq(design * root[:, None], asked.values * root, rcond=None)[0]
     best = fitted[0] + test.masks @ fitted[1:]

@@ -1,13 +1,13 @@
-"""DeepLift's multipliers for any network: how much of an output's change from the reference an input's change brings.
+"""DeepLift's multipliers for any network: how much a change of the input contributes to the change of the output.
 
-The network is followed operation by operation as it runs, first on the reference, then on the input; nothing in the
-model is hooked or replaced. In the second run every operation that is not linear hands autograd a linear stand-in m · x
-with Σ m · Δx = Δy, so the backward pass chains multipliers instead of derivatives and the scores stay complete:
+The network is traced operation by operation as it runs, first on the reference, then on the input; nothing in the
+model is hooked or replaced. In the second run every nonlinear operation gives autograd a linear stand-in m · x with
+Σ m · Δx = Δy, so the backward pass chains multipliers instead of derivatives and the scores stay complete:
 
-- elementwise f: m = Δf / Δx (the rescale rule), or the slope halfway where Δx is too small to divide by;
-- a product of two things that both change: Δ(a·b) = Δa · (b + b′)/2 + (a + a′)/2 · Δb, the derivative halfway;
+- elementwise f: m = Δf / Δx (the rescale rule), or the slope halfway if Δx is too small to divide by;
+- a product of two changing factors: Δ(a·b) = Δa · (b + b′)/2 + (a + a′)/2 · Δb, the derivative halfway;
 - softmax: exp, sum and log by the rescale rule, written with logarithmic means so that nothing overflows;
-- a quotient: the product rule turned round; LayerNorm: its formula, by the rules above.
+- a quotient: the product rule solved for the quotient; LayerNorm: its formula, by the rules above.
 """
 
 from collections import deque
@@ -31,12 +31,14 @@ _PRODUCTS = {"baddbmm", "bmm", "dot", "einsum", "matmul", "mm", "mul", "multiply
 
 
 def multipliers(function: Callable[[Tensor], Tensor], inputs: Tensor, reference: Tensor) -> tuple[Tensor, ...]:
-    """The values at input and reference of a function with one value per row, and a multiplier per input element.
+    """The values of a function (one value per row) at the input and the reference, and a multiplier per input
+    element.
 
     In each row Σ multiplier · (input − reference) is the difference of the values.
     """
     with torch.enable_grad():
-        # What depends on the input must be known on the reference's run too, but nothing is propagated back through it.
+        # The reference run also needs gradient tracking to know what depends on the input, but has no backward pass, so
+        # the saved tensors are dropped.
         with saved_tensors_hooks(lambda _: None, lambda _: torch.empty(0)), _Following() as first:
             before = function(reference.detach().requires_grad_()).detach()
         now = inputs.detach().requires_grad_()
@@ -48,7 +50,7 @@ def multipliers(function: Callable[[Tensor], Tensor], inputs: Tensor, reference:
 
 @dataclass(frozen=True, eq=False)
 class _Operation:
-    """One call of a torch function, as a function of those arguments that change with the input."""
+    """One call of a torch function, as a function of the arguments that depend on the input."""
 
     func: Callable[..., Tensor]
     args: Sequence[Any]
@@ -68,12 +70,12 @@ class _Operation:
 
 
 class _Following(TorchFunctionMode):
-    """Notes what goes into the operations that are not linear; given the notes of a reference, applies their rules."""
+    """Records the inputs of nonlinear operations; given the records of a reference run, applies their rules."""
 
     def __init__(self, reference: deque[list[Tensor]] | None = None) -> None:
         super().__init__()
         self.noted: deque[list[Tensor]] = deque()
-        self.reference = reference  # used up on the way, so that memory comes free
+        self.reference = reference  # consumed during the run, which frees memory
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         operation = _Operation(func, args, kwargs or {})
@@ -122,7 +124,7 @@ def _elementwise(operation: _Operation, changing: list[Tensor], reference: list[
 
 
 def _product(operation: _Operation, changing: list[Tensor], reference: list[Tensor]) -> Tensor:
-    # The values lie halfway; the derivatives still reach the input whole.
+    # The values are halfway between input and reference; the gradients reach the input unscaled.
     return operation(*[now + (before - now.detach()) / 2 for now, before in zip(changing, reference, strict=True)])
 
 
@@ -130,7 +132,7 @@ def _log_softmax(operation: _Operation, changing: list[Tensor], reference: list[
     now, before, dim = at_least_single(changing[0]), at_least_single(reference[0]), operation.dim
     with torch.no_grad():
         totals = _log_mean(now.logsumexp(dim, keepdim=True), before.logsumexp(dim, keepdim=True))
-        shares = (_log_mean(now, before) - totals).exp()  # of each input in the change of log Σ exp
+        shares = (_log_mean(now, before) - totals).exp()  # share of each input in the change of log Σ exp
     return now - (shares * now).sum(dim, keepdim=True)
 
 
@@ -142,13 +144,13 @@ def _softmax(operation: _Operation, changing: list[Tensor], reference: list[Tens
 
 
 def _log_mean(a: Tensor, b: Tensor) -> Tensor:
-    """log of (exp a − exp b) / (a − b), the multiplier of exp."""
+    """log of (exp a − exp b) / (a − b), which is the multiplier of exp."""
     apart = (a - b).abs()
     return torch.maximum(a, b) + torch.where(apart > 0, -torch.expm1(-apart) / apart, 1).log()
 
 
 def _quotient(operation: _Operation, changing: list[Tensor], reference: list[Tensor]) -> Tensor:
-    # The product rule on a = q · b: Δq = (Δa − Δb · (q + q′)/2) / ((b + b′)/2), tame however small b is on one side.
+    # The product rule for a = q · b: Δq = (Δa − Δb · (q + q′)/2) / ((b + b′)/2), stable even if b is small on one side.
     dividend, divisor = operation.args
     with torch.no_grad():
         quotient = (operation(*changing) + operation(*reference)) / 2
@@ -184,7 +186,7 @@ def _layer_norm(
     return scaled if bias is None else scaled + bias
 
 
-# Functions followed through their own formula: LayerNorm, and number / tensor.
+# Functions that are followed through their formula: LayerNorm, and number / tensor.
 _FORMULAS: dict[str, Callable[..., Tensor]] = {
     "layer_norm": _layer_norm,
     "rdiv": lambda tensor, number: tensor.reciprocal() * number,

@@ -1,4 +1,4 @@
-"""Functions of masks with terms for single units and pairs only, fitted to a model's outputs for some masks."""
+"""Quadratic functions of masks, with terms for single units and pairs, fitted to a model's outputs."""
 
 from dataclasses import dataclass
 
@@ -37,9 +37,9 @@ def ridge(masks: Floats, values: Floats) -> Quadratic:
 
 
 def boosted(masks: Floats, values: Floats) -> Quadratic:
-    """A few pairs, from boosted trees of depth two, each of which equals such a function exactly.
+    """Selects few pairs with boosted trees of depth two, each of which is exactly such a function.
 
-    ProxySPEX searches with boosted trees in this way (Butler et al., 2025); here for pairs only. [rows, units], [rows]
+    ProxySPEX uses boosted trees in this way (Butler et al., 2025); here only for pairs. [rows, units], [rows]
     """
     from sklearn.ensemble import GradientBoostingRegressor
 

@@ -5,10 +5,10 @@ from torch import Tensor
 
 
 def regress(design: Tensor, values: Tensor, weights: Tensor, penalty: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Coefficients that minimize Σ w (y − xβ)² + penalty · ‖β‖² (the shortest if there are several), and standard
-    errors.
+    """Coefficients that minimize Σ w (y − xβ)² + penalty · ‖β‖² (the solution of minimum norm if there are several),
+    and their standard errors.
 
-    The errors are those of drawing the rows again (the sandwich estimator). [rows, k], [rows], [rows] -> [k], [k]
+    The errors are those of sampling the rows again (the sandwich estimator). [rows, k], [rows], [rows] -> [k], [k]
     """
     coefficients, inverse = solve(design, values, weights, penalty)
     influence = ((design * weights[:, None]) * (values - design @ coefficients)[:, None]) @ inverse

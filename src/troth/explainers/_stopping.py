@@ -1,8 +1,8 @@
-"""Stopping rule of sampling methods: as soon as the interval of every score is narrow enough.
+"""Stopping rule of sampling methods: stop as soon as the interval of every score is narrow enough.
 
 The interval is the 95 % confidence interval: 1.96 standard errors to either side (Student's t for few draws). It is
-narrow enough if that is at most `tolerance` times the largest score. Because the same draws decide when to stop, it
-covers slightly less than 95 % (measured in `tests/explainers/test_tolerance.py`).
+narrow enough if this half-width is at most `tolerance` times the largest score. Because the same draws decide when to
+stop, it covers slightly less than 95 % (measured in `tests/explainers/test_tolerance.py`).
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from troth.core.errors import TrothError
 
-QUANTILE = 1.959964  # of the normal distribution: 95 % are within this many standard errors
+QUANTILE = 1.959964  # quantile of the normal distribution for 95 % intervals
 _GROWTH = 1.5
 
 
@@ -37,5 +37,5 @@ def narrow(scores: Tensor, errors: Tensor, tolerance: float | None, quantile: fl
 
 
 def said(errors: Tensor, used: int, samples: int, quantile: float = QUANTILE) -> str:
-    """The note of a result."""
+    """A note on the width of the intervals and the number of samples."""
     return f"95 % intervals of ± {quantile * float(errors.max()):.2g} or less, {used} of {samples} samples"

@@ -1,14 +1,14 @@
 """The unit's Shapley value, estimated: its coefficient in a linear model of coalitions weighted by the Shapley kernel
 (Lundberg & Lee, 2017). Scores sum to f(input) − f(all units erased) exactly.
 
-Sizes whose coalitions all fit into `samples` are asked about whole, the outer sizes (which weigh most) first; from the
-others coalitions are drawn together with their complements, until enough different ones are found. With room for all
-2ⁿ − 2 coalitions the result is the exact Shapley value.
+Sizes whose coalitions all fit into `samples` are enumerated, beginning with the outer sizes, which have the largest
+weights; coalitions of other sizes are drawn together with their complements, until there are enough different ones. If
+all 2ⁿ − 2 coalitions fit, the result is the exact Shapley value.
 
-With a `tolerance` it begins with the outermost sizes whole and a few pairs, draws half as many again each round, and
-stops when the 95 % interval of every score is within ± `tolerance` times the largest one, or at `samples`. The standard
-error is that of drawing the pairs again: the sandwich estimate with a pair as one draw, each as if the fit had not seen
-it (HC3). `note` has the interval and how many samples were used.
+With a `tolerance`, the first round consists of the enumerated outer sizes and a few pairs. Each further round adds half
+as many samples, until the 95 % interval of every score is within ± `tolerance` times the largest one, or `samples` is
+reached. The standard error is that of drawing the pairs again: the sandwich estimator with pairs as observations and
+leave-one-out residuals (HC3). `note` contains the interval and the number of samples used.
 """
 
 from collections.abc import Iterator
@@ -73,8 +73,10 @@ class KernelShap(SignedExplainer):
         return Attribution(question, per_unit(question, scores).numpy(), signed=self.signed, note=note)
 
     def _plans(self, count: int, draws: Draws) -> Iterator["CoalitionPlan"]:
-        """Without a tolerance one; else each has those before it, as far as they go, at its beginning."""
-        # Enough for the outermost sizes to be there whole.
+        """Yields one plan without a tolerance; otherwise plans of growing size, each of which begins with the previous
+        one.
+        """
+        # Enough samples to enumerate the outermost sizes.
         first = ceil(2 * count * (1 + sum(1 / size for size in range(1, count))))
         first = min(first, self.samples) if self.tolerance is not None else self.samples
         for samples in _stopping.budgets(first, self.samples, self.tolerance):
@@ -82,15 +84,17 @@ class KernelShap(SignedExplainer):
 
 
 def constrained(coalitions: Tensor, gains: Tensor, weights: Tensor, total: float) -> Tensor:
-    """Coefficients of the weighted linear model, held to sum to `total`. [coalitions, players], … -> [players]"""
+    """Coefficients of the weighted linear model, constrained to sum to `total`. [coalitions, players], … ->
+    [players]
+    """
     design, rest = _without_mean(coalitions, gains, total)
     return total / coalitions.shape[1] + solve(design, rest, weights)[0]
 
 
 def _without_mean(coalitions: Tensor, gains: Tensor, total: float) -> tuple[Tensor, Tensor]:
-    """What is left to explain once all players have the same coefficient, total / players.
+    """The design and the remaining gains after every player got the same coefficient, total / players.
 
-    Rows without their mean leave the sum of the coefficients open; the shortest solution has the sum 0.
+    Centered rows do not determine the sum of the coefficients; the solution of minimum norm has the sum 0.
     """
     shares = coalitions.mean(1)
     return coalitions - shares[:, None], gains - shares * total
@@ -98,12 +102,12 @@ def _without_mean(coalitions: Tensor, gains: Tensor, total: float) -> tuple[Tens
 
 @dataclass(frozen=True, eq=False)
 class CoalitionPlan:
-    """Which coalitions are asked about: those of whole sizes, then those drawn, then the complements of these."""
+    """The coalitions to evaluate: those of enumerated sizes, then those drawn, then the complements of the latter."""
 
     whole: Tensor  # [coalitions, players] bool
     drawn: Tensor  # [pairs, players] bool
-    weights: Tensor  # [coalitions + 2 · pairs] how much each counts
-    counts: Tensor  # [pairs] how often each pair was drawn
+    weights: Tensor  # [coalitions + 2 · pairs] weight of each coalition
+    counts: Tensor  # [pairs] number of times that each pair was drawn
 
     @property
     def coalitions(self) -> Tensor:
@@ -117,7 +121,7 @@ def with_errors(plan: CoalitionPlan, gains: Tensor, total: float) -> tuple[Tenso
     coefficients, inverse = solve(design, rest, plan.weights)
     draws, pairs = plan.counts.sum(), slice(len(plan.whole), len(plan.whole) + len(plan.drawn))
     if not len(plan.counts):
-        errors = torch.zeros_like(coefficients)  # all are there
+        errors = torch.zeros_like(coefficients)  # all coalitions are enumerated
     elif draws < 2:
         errors = torch.full_like(coefficients, torch.inf)
     else:
@@ -125,7 +129,7 @@ def with_errors(plan: CoalitionPlan, gains: Tensor, total: float) -> tuple[Tenso
         member, weight = design[pairs], plan.weights[pairs] / plan.counts
         reach = member @ inverse
         leverage = 2 * weight * (reach * member).sum(1)
-        # A complement's row is the negative of its pair's.
+        # The row of a complement is the negative of the other row of its pair.
         influence = reach * (weight * (residuals[0] - residuals[1]) / (1 - leverage).clamp(min=1e-6))[:, None]
         centered = influence - (plan.counts @ influence) / draws
         errors = ((plan.counts @ centered.square()) * draws / (draws - 1)).sqrt()
@@ -133,14 +137,14 @@ def with_errors(plan: CoalitionPlan, gains: Tensor, total: float) -> tuple[Tenso
 
 
 def weighted_coalitions(players: int, samples: int, draws: Draws, whole_within: int | None = None) -> CoalitionPlan:
-    """At most `samples` coalitions and how much each counts.
+    """At most `samples` coalitions and their weights.
 
-    `whole_within` says which sizes are there whole: those for which this many samples would do.
+    `whole_within` decides which sizes are enumerated: those for which this number of samples would be enough.
     """
     parts = [torch.zeros(0, players, dtype=torch.bool)]
     weights = [torch.zeros(0, dtype=torch.float64)]
     drawn, counts = parts[0], weights[0]
-    # A size and its mirror image together; the kernel's mass of all coalitions of a size is (n − 1) / (s (n − s)).
+    # A size is treated together with its mirror image; all coalitions of a size have the mass (n − 1) / (s (n − s)).
     sizes = list(range(1, players // 2 + 1))
     mass = [(1 if 2 * size == players else 2) / (size * (players - size)) for size in sizes]
     number = [(1 if 2 * size == players else 2) * comb(players, size) for size in sizes]
@@ -163,7 +167,9 @@ def _all_of(players: int, size: int) -> Tensor:
 
 
 def _drawn(players: int, sizes: list[int], mass: list[float], wanted: int, draws: Draws) -> tuple[Tensor, Tensor]:
-    """`wanted` different coalitions (fewer if four times as many draws do not find them) and how often each came."""
+    """`wanted` different coalitions (fewer if four times as many draws do not find them) and how often each was
+    drawn.
+    """
     uniforms = draws.uniforms(4 * wanted, 1 + players)
     bounds = torch.tensor(mass, dtype=torch.float64).cumsum(0)
     place = torch.searchsorted(bounds, uniforms[:, 0].double() * bounds[-1], right=True).clamp(max=len(sizes) - 1)

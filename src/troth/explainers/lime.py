@@ -1,17 +1,17 @@
-"""The unit's coefficient in a linear model fitted to what the model says of randomly thinned inputs near this one
-(Ribeiro et al., 2016).
+"""The unit's coefficient in a linear model that is fitted to the model's outputs for inputs near this one, in which
+random units are erased (Ribeiro et al., 2016).
 
-As the authors' code for texts: each sample erases 1 to n units, the number uniform; it counts by a kernel on its cosine
-distance (times 100, width 25) to the whole input; ridge regression with an intercept. Unlike theirs, every unit is a
-feature of its own and none is left out. `note` has the standard error, averaged over the units.
+As in the authors' code for texts: each sample erases 1 to n units, a uniform number; its weight is a kernel of its
+cosine distance (times 100, width 25) to the whole input; ridge regression with an intercept. Unlike in their code,
+every unit is a separate feature and all features are used. `note` contains the standard error, averaged over the units.
 
-With a `tolerance` it draws half as many samples again each round and stops when the 95 % interval of every score is
-within ± `tolerance` times the largest one, or at `samples`: 1.96 sandwich standard errors, those of drawing the samples
-again. Ridge shrinks the more the fewer the samples; the interval does not count that.
+With a `tolerance`, each round adds half as many samples, until the 95 % interval of every score is within ± `tolerance`
+times the largest one, or `samples` is reached: 1.96 sandwich standard errors, which describe drawing the samples again.
+The interval does not include the shrinkage by ridge regression, which is larger for fewer samples.
 
-`penalty="l1"` fits a sparse model as ContextCite does (Cohen-Wang et al., 2024): each unit stays with probability ½,
-all samples count alike, Lasso (`alpha`) with an intercept on standardized columns. They explain the log-odds of a whole
-response, with 64 samples; here `of` and `samples` say.
+`penalty="l1"` fits a sparse model as ContextCite does (Cohen-Wang et al., 2024): each unit is kept with probability ½,
+all samples have the same weight, and Lasso (`alpha`) with an intercept is fitted to standardized columns. ContextCite
+explains the log-odds of a whole response, with 64 samples; here `of` and `samples` select both.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from troth.explainers._players import per_unit, players, ranks
 from troth.explainers._regression import regress, sparse
 
 _KERNEL_WIDTH, _RIDGE, _ALPHA = 25.0, 1.0, 0.01
-_FIRST = 200  # samples of the first round, or eight per unit: with fewer, standard errors are too small
+_FIRST = 200  # samples of the first round, or eight per unit if that is more: with fewer, standard errors are too small
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class Lime(SignedExplainer):
         "Draws at random: another seed gives other scores. Give tolerance, and read the standard error in its note."
     )
 
-    samples: int = 1000  # the whole input is the first
+    samples: int = 1000  # including the whole input, which is the first one
     kernel_width: float = _KERNEL_WIDTH
     ridge: float = _RIDGE
     of: Of = "logit"
     tolerance: float | None = None  # 0.1: stop when every score is known to ± 10 % of the largest
     penalty: Literal["l2", "l1"] = "l2"
-    alpha: float = _ALPHA  # how much l1 counts
+    alpha: float = _ALPHA  # penalty of the Lasso
 
     def __post_init__(self) -> None:
         if self.samples < 2:
@@ -99,9 +99,10 @@ class Lime(SignedExplainer):
 
 
 def thinned(uniforms: Tensor) -> Tensor:
-    """The whole input, then one random part of it a row: the first number says how many units go, the others which.
+    """The whole input, then one random subset per row: the first number determines how many units are erased, the
+    others which.
 
-    [rows, 1 + units] -> [1 + rows, units] True where a unit stays
+    [rows, 1 + units] -> [1 + rows, units] True for units that are kept
     """
     count = uniforms.shape[1] - 1
     gone = 1 + (uniforms[:, :1] * count).long()
@@ -113,6 +114,6 @@ def surrogate(kept: Tensor, values: Tensor, kernel_width: float, ridge: float) -
     # The cosine of the angle to the whole input is √(kept / all).
     distance = 100 * (1 - kept.mean(1).sqrt())
     weights = torch.exp(-((distance / kernel_width) ** 2) / 2)
-    # Centered at the weighted mean, the intercept drops out, so ridge does not shrink it.
+    # The columns are centered at their weighted mean, so the intercept drops out and is not penalized.
     share = weights / weights.sum()
     return regress(kept - share @ kept, values - share @ values, weights, ridge)

@@ -1,10 +1,10 @@
 """The unit's place in a ranking that an instruction-tuned language model writes down: n for the first unit it names,
 one less for each that follows, 0 for those it does not name (a baseline of AML; Barkan et al., 2024).
 
-The model that is explained is not asked. `model` is a folder or hub name of a causal language model, or with
-`endpoint=URL` the name of a model behind OpenAI's chat protocol; the key is read from the environment variable that
-`key_variable` names. Answers are read strictly: a JSON list of strings or a numbered list. Each entry is the next
-occurrence of that very unit; entries that are no unit of the text are dropped and counted in the attribution's note.
+The explained model is not used. `model` is a folder or hub name of a causal language model, or with `endpoint=URL` the
+name of a model behind OpenAI's chat protocol; the key is read from the environment variable that `key_variable` names.
+Answers are parsed strictly: a JSON list of strings or a numbered list. Each entry stands for the next occurrence of
+exactly that unit; entries that are not units of the text are dropped and counted in the attribution's note.
 """
 
 import json
@@ -37,13 +37,14 @@ class LlmRanking(Explainer):
 
     model: str
     endpoint: str = ""
-    task: str = ""  # what the classes mean, in words of one's own
-    key_variable: str = KEY_VARIABLE  # "" sends none
+    task: str = ""  # describes the classes, in the user's own words
+    key_variable: str = KEY_VARIABLE  # "": no key is sent
     timeout: float = 60.0
     retries: int = 4
     backoff: float = 1.0  # seconds before the second try; doubled each time
     parallel: int = 4  # questions to an endpoint at a time
-    labels: tuple[str, ...] = field(default=(), repr=False, compare=False)  # of the classes, taken from the model
+    # Labels of the classes, taken from the model.
+    labels: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.model:
@@ -68,7 +69,7 @@ class LlmRanking(Explainer):
             return Attribution(question, scores, signed=self.signed)
         asking = ask_endpoint(self._endpoint(), self.parallel) if self.endpoint else ask_local(self.model)
         answer = asking(self._words(question, names), 16 * len(names) + 64)
-        # Known already, so it costs nothing; meanwhile the other examples ask their questions, too.
+        # This probe is already known and costs nothing; meanwhile the other examples send their questions.
         yield Probe(question, keep_all(question))
         ranked, dropped = match(parse(answer.result()), names)
         for place, unit in enumerate(ranked):
@@ -112,7 +113,8 @@ def parse(answer: str) -> list[str]:
 
 
 def match(entries: Sequence[str], names: Sequence[str]) -> tuple[list[int], int]:
-    """The unit each entry means, the next of that name that is still free, and how many entries mean none.
+    """The unit that each entry stands for, the next unused one with that text, and the number of entries without a
+    unit.
 
     >>> match(["the", "superb", "the", "the"], ["the", "film", "the"])
     ([0, 2], 2)

@@ -4,12 +4,13 @@ sentence → unit).
 
 Other sentences are either complete or absent, so a word is judged among readable sentences. The scores of a sentence's
 units sum to the sentence's own Shapley value, and all scores to f(input) − f(all units erased) exactly. The second text
-and each shot of a prompt begin a new sentence. A single sentence, or sentences of one unit, give the Shapley value.
+and each shot of a prompt begin a new sentence. For a single sentence, or sentences of one unit, the scores are the
+Shapley values.
 
 If all such coalitions fit into `samples`, the value is exact. Otherwise orders are drawn, each with its reverse: 2n
-rows per pair, at least one pair. With a `tolerance` it draws four pairs, then half as many again each round, until the
-95 % interval (Student's t over the pairs) of every score is within ± `tolerance` times the largest one, or up to
-`samples`.
+rows per pair, at least one pair. With a `tolerance`, it begins with four pairs and adds half as many in each round,
+until the 95 % interval (Student's t over the pairs) of every score is within ± `tolerance` times the largest one, or
+`samples` is reached.
 """
 
 from dataclasses import dataclass
@@ -103,13 +104,15 @@ def sentences(encoding: Encoding) -> Tensor:
 
 
 def coalition_count(groups: Tensor) -> int:
-    """The number of coalitions that split at most one sentence, some of them counted twice."""
+    """The number of coalitions that divide at most one sentence; some are counted twice."""
     sizes = groups.bincount().tolist()
     return int(sum(2.0 ** (len(sizes) - 1 + size) for size in sizes)) if len(groups) < 60 else 1 << 60
 
 
 def owen_weights(groups: Tensor) -> tuple[Tensor, Tensor]:
-    """All such coalitions, and the weight of each one's value for each player. -> [coalitions, players], the same"""
+    """All coalitions that divide at most one sentence, and the weight of each one's value for each player. ->
+    [coalitions, players], the same
+    """
     rows, weights = [], []
     count = int(groups.max()) + 1
     for group in range(count):

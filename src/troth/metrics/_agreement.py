@@ -16,9 +16,10 @@ Span = tuple[int, int]  # (first unit, last unit + 1)
 
 
 def token_f1(scores: ArrayLike, rationale: ArrayLike, top: int) -> float:
-    """F1 of the `top` highest scored units against the human rationale, one 0 or 1 a unit; empty rationale: NaN.
+    """F1 of the `top` units with the highest scores against the human rationale (0 or 1 per unit); NaN for an empty
+    rationale.
 
-    Ties go to the earlier unit; a `top` beyond the number of units is that number.
+    Ties are resolved in reading order; a `top` above the number of units selects all of them.
 
     >>> token_f1([0.9, 0.1, 0.8, 0.2], rationale=[1, 1, 0, 0], top=2)
     0.5
@@ -43,7 +44,7 @@ def top_units(scores: ArrayLike, top: int) -> NDArray[np.intp]:
 
 
 def auprc(scores: ArrayLike, rationale: ArrayLike, *, rule: Literal["steps", "trapezoid"] = "steps") -> float:
-    """Area under the precision-recall curve of the scores against the human rationale; empty rationale: NaN.
+    """Area under the precision-recall curve of the scores against the human rationale; NaN for an empty rationale.
 
     "steps" is scikit-learn's average precision, "trapezoid" the interpolated area that ERASER reports.
     """
@@ -63,9 +64,10 @@ def auprc(scores: ArrayLike, rationale: ArrayLike, *, rule: Literal["steps", "tr
 def intersection_over_union_counts(
     predicted: Sequence[Span], rationale: Sequence[Span], threshold: float = 0.5
 ) -> tuple[int, int, int]:
-    """Matched predicted spans, predicted spans, rationale spans (each span once): what ERASER's IOU-F1 is made of.
+    """The numbers of matched predicted spans, predicted spans and rationale spans (each span once), from which ERASER's
+    IOU-F1 is computed.
 
-    A predicted span is matched if it overlaps some rationale by the threshold.
+    A predicted span is matched if its intersection over union with some rationale span reaches the threshold.
 
     >>> intersection_over_union_counts([(0, 4), (8, 9)], [(1, 4)])
     (1, 2, 1)
@@ -76,7 +78,7 @@ def intersection_over_union_counts(
 
 
 def spans_of(selected: ArrayLike) -> list[Span]:
-    """The runs of selected units, as spans.
+    """The runs of consecutive selected units, as spans.
 
     >>> spans_of([1, 1, 0, 1])
     [(0, 2), (3, 4)]

@@ -27,7 +27,7 @@ from troth.metrics.formulas import Floats
 Rounding = Literal["floor", "ceil"]
 Bools = NDArray[np.bool_]
 AOPC_RATIOS = (0.01, 0.05, 0.1, 0.2, 0.5)
-_RELEASED_MASKING = "token(id=0)"  # of normalized metrics
+_RELEASED_MASKING = "token(id=0)"  # the masking of the authors' released code for normalized metrics
 WHOLE_MINUS_EMPTY = "what erasing the whole text changes"
 
 
@@ -39,7 +39,8 @@ def ranking(scores: Scores | Tensor) -> Tensor:
 
 
 def count_at(ratio: float, n_units: int, rounding: Rounding = "floor") -> int:
-    """How many of n units a ratio stands for, in whole basis points: floats are wrong in one case of eight.
+    """The number of units, out of n, that a ratio selects, computed in whole basis points: with floats it is wrong in
+    one case of eight.
 
     >>> count_at(0.29, 100), count_at(0.01, 30), count_at(0.01, 30, "ceil")
     (29, 0, 1)
@@ -51,7 +52,7 @@ def count_at(ratio: float, n_units: int, rounding: Rounding = "floor") -> int:
 def parts_of(units: NDArray[np.int64], size: int, numbers: Floats) -> NDArray[np.int64]:
     """Subsets of a given size: all of them if there are no more than rows of random numbers, otherwise random ones.
 
-    [units], [maximum of subsets, numbers by unit] -> [subsets, size]
+    [units], [maximum number of subsets, random numbers per unit] -> [subsets, size]
     """
     if comb(len(units), size) <= len(numbers):
         return np.array(list(combinations(units.tolist(), size)), np.int64)
@@ -67,7 +68,8 @@ def basis_points(ratio: float) -> int:
 
 
 def steps_of(step: float, n_units: int) -> list[int]:
-    """How many units are gone after each step: a share more every time, at least one, up to all.
+    """The number of erased units after each step: each step erases another fraction, at least one unit, until all are
+    erased.
 
     >>> steps_of(0.25, 10), steps_of(0.05, 3)
     ([0, 2, 4, 6, 8, 10], [0, 1, 2, 3])

@@ -63,7 +63,7 @@ def token_counts(encoding: Encoding) -> Floats:
 def at_retention(keep: Floats, weights: Floats, retention: float) -> Floats:
     """Probabilities in proportion to `keep`, none above 1, whose weighted mean is exactly `retention`.
 
-    What a unit cannot take beyond 1 goes to the others. Units at 0 share what is left once all others are at 1.
+    Probability mass above 1 is redistributed to the other units. Units at 0 share the rest once all others are at 1.
 
     >>> at_retention(np.array([0.75, 0.25, 0.0, 0.0]), np.ones(4), 0.25)
     array([0.75, 0.25, 0.  , 0.  ])

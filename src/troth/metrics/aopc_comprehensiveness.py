@@ -1,7 +1,7 @@
 """Comprehensiveness averaged over erasing 1, 5, 10, 20 and 50 % (DeYoung et al., 2020).
 
-`variant="released"` is AML's released code: it divides the sum by one more than there are ratios, and a ratio that
-stands for no unit scores 0.
+`variant="released"` is AML's released code: it divides the sum by one more than the number of ratios, and a ratio that
+selects no unit scores 0.
 """
 
 from dataclasses import dataclass

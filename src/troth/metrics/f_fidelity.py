@@ -1,17 +1,17 @@
 """How much more the target's probability falls when a random part of the units with the highest scores is erased than
 when a random part of the other units is, neither part large enough to make the text unusual (Zheng et al., 2025).
 
-The explanation names the top `ratio` of the units: at least one, never all. A part of the named units has the share
-`alpha` of them and at most the share `beta` of the whole text, and so has a part of the other units; sizes are rounded
-down, but a part has at least one unit. FFid⁺ is what the probability loses without a part of the named units, FFid⁻
-without a part of the others, on average over `samples` random parts, or over all parts where there are no more. Zheng
-et al. report the two separately; the score is FFid⁺ − FFid⁻, as in the authors' earlier Fid_Δ (Zheng et al., 2024). The
-record has both, and the largest share of the text that was erased.
+The explanation selects the top `ratio` of the units: at least one, never all. A part of the selected units contains the
+fraction `alpha` of them and at most the fraction `beta` of the whole text, and so does a part of the other units; sizes
+are rounded down, but a part has at least one unit. FFid⁺ is the loss of probability without a part of the selected
+units, FFid⁻ without a part of the others, averaged over `samples` random parts, or over all parts if there are no more.
+Zheng et al. report the two separately; the score is FFid⁺ − FFid⁻, as in the authors' earlier Fid_Δ (Zheng et al.,
+2024). The record contains both, and the largest fraction of the text that was erased.
 
-Deviations: the authors' code erases each unit of a side independently with probability min(α, β · n / m), m units on
-that side, so that a draw can exceed the bound; it counts decisions instead of probabilities, and averages over ratios
-from 5 to 100 %. The paper fine-tunes the model on texts with random parts erased: `troth train masked` does that, and
-the stamp of a bench says whether inputs with so much erased are in distribution for the model.
+Deviations: the authors' code erases each unit of a side independently with probability min(α, β · n / m), for m units
+on that side, so that a draw can exceed the bound; it counts decisions instead of probabilities, and averages over
+ratios from 5 to 100 %. The paper fine-tunes the model on texts with random parts erased, as `troth train masked` does;
+the stamp of a bench says whether inputs with this much erased are in distribution for the model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -96,11 +96,11 @@ class FFidelity(Erasing):
         return Score(plus - minus, record)
 
     def _parts(self, side: NDArray[np.int64], n_units: int, numbers: Floats) -> NDArray[np.int64]:
-        """[parts, size] units of one side to erase."""
+        """[parts, size] The units of one side to erase in each part."""
         return parts_of(side, max(1, min(count_at(self.alpha, len(side)), count_at(self.beta, n_units))), numbers)
 
     def extra(self, scores: Sequence[Score]) -> Mapping[str, Any]:
-        """The means of FFid⁺ and FFid⁻, and the largest share of any text that was erased."""
+        """The means of FFid⁺ and FFid⁻, and the largest fraction of any text that was erased."""
         records = defined_records(scores)
         if not records:
             return {"plus": np.nan, "minus": np.nan, "erased_at_most": np.nan}

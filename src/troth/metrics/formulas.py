@@ -1,12 +1,13 @@
-"""The arithmetic of every metric, apart from models: numpy in, numpy out.
+"""The arithmetic of every metric, independent of models: numpy in, numpy out.
 
 Ratios are on the last axis. `p_full` (and `p_zero`) has no ratio axis, `p_erased` and `p_kept` may have one:
 
     p_full ()          p_erased () or [ratios]
     p_full [examples]  p_erased [examples] or [examples, ratios]
 
-A scalar goes with everything; any other pair of shapes is refused. Scalars in, a plain float out; undefined is NaN.
-Where an author's released code differs from the paper, the paper is the default and `variant="released"` the code.
+A scalar can be combined with any shape; other pairs of shapes that do not match raise an error. Scalars return a plain
+float; undefined values are NaN. Where an author's released code differs from the paper, the paper is the default, and
+`variant="released"` selects the code.
 """
 
 from typing import Any, Literal
@@ -19,16 +20,16 @@ from troth.core.errors import TrothError
 from troth.metrics._agreement import token_f1 as token_f1
 
 Floats = NDArray[np.float64]
-Values = Any  # a float for scalars, an array otherwise; as loosely typed as numpy's own mean
+Values = Any  # a float for scalars, otherwise an array; typed as loosely as numpy's own mean
 Variant = Literal["paper", "released"]
-_NEAR = 1e-5  # of their range: values nearer than that are ties of a rank correlation
+_NEAR = 1e-5  # relative to the range of the values: closer values are ties of a rank correlation
 
 
 # Erasing once
 
 
 def comprehensiveness(p_full: ArrayLike, p_erased: ArrayLike) -> Values:
-    """What the prediction loses without the explanation's units (DeYoung et al. 2020); higher is better, signed.
+    """The loss of probability without the explanation's units (DeYoung et al. 2020), signed; higher is better.
 
     >>> comprehensiveness([0.75, 0.5], [[0.5, 0.25], [0.5, 0.75]])  # two examples, two ratios
     array([[ 0.25,  0.5 ],
@@ -39,7 +40,7 @@ def comprehensiveness(p_full: ArrayLike, p_erased: ArrayLike) -> Values:
 
 
 def sufficiency(p_full: ArrayLike, p_kept: ArrayLike) -> Values:
-    """What the prediction loses with the explanation's units alone (DeYoung et al. 2020); lower is better, signed.
+    """The loss of probability with only the explanation's units (DeYoung et al. 2020), signed; lower is better.
 
     >>> sufficiency(0.75, 0.5)
     0.25
@@ -48,9 +49,9 @@ def sufficiency(p_full: ArrayLike, p_kept: ArrayLike) -> Values:
 
 
 def log_odds(p_full: ArrayLike, p_erased: ArrayLike, *, logs_given: bool = False) -> Values:
-    """log p_erased − log p_full (Shrikumar et al. 2017); lower is better, −inf where p_erased is 0.
+    """log p_erased − log p_full (Shrikumar et al. 2017); lower is better, −inf if p_erased is 0.
 
-    With `logs_given` both arguments are log-probabilities already, which never underflow.
+    With `logs_given`, both arguments are log-probabilities, which never underflow.
     """
     erased, full = _aligned(p_erased, p_full)
     if logs_given:
@@ -64,8 +65,8 @@ def normalized_sufficiency(
 ) -> Values:
     """(S − S₀) / (1 − S₀) with S = 1 − max(0, p_full − p_kept) and S₀ = S of the empty input; higher is better.
 
-    1 keeps the whole prediction, 0 no more than the empty input does. S₀ = 1 (the empty input predicts as well): NaN.
-    "released" lowers S₀ by 1e-4 and clips to [0, 1].
+    1 preserves the whole prediction, 0 no more than the empty input does; NaN if S₀ = 1 (the empty input predicts as
+    well). "released" lowers S₀ by 1e-4 and clips to [0, 1].
 
     >>> round(normalized_sufficiency(0.9, 0.7, p_zero=0.5), 6)
     0.5
@@ -80,9 +81,9 @@ def normalized_sufficiency(
 def normalized_comprehensiveness(
     p_full: ArrayLike, p_erased: ArrayLike, p_zero: ArrayLike, *, variant: Variant = "paper"
 ) -> Values:
-    """max(0, p_full − p_erased) / (1 − S₀), S₀ as in normalized_sufficiency; higher is better, S₀ = 1 is NaN.
+    """max(0, p_full − p_erased) / (1 − S₀), with S₀ as in normalized_sufficiency; higher is better, NaN if S₀ = 1.
 
-    "released" moves an S₀ of 1 by 1e-5 beyond it, so that the score is 0 there, and clips to [0, 1].
+    "released" increases an S₀ of 1 by 1e-5, so that the score is 0, and clips to [0, 1].
 
     >>> round(normalized_comprehensiveness(0.9, 0.8, p_zero=0.5), 6)
     0.25
@@ -90,12 +91,13 @@ def normalized_comprehensiveness(
     loss, most = _losses(p_full, p_erased, p_zero)
     if _released(variant):
         room = 1 - (1 - most)
-        return _plain(np.clip(loss / np.where(room == 0, -1e-5, room), 0, 1) + 0.0)  # + 0.0: no negative zero
+        return _plain(np.clip(loss / np.where(room == 0, -1e-5, room), 0, 1) + 0.0)  # + 0.0 avoids negative zero
     return _plain(_ratio(loss, most))
 
 
 def aopc(values_by_ratio: ArrayLike, *, variant: Variant = "paper") -> Values:
-    """Area over the perturbation curve: the mean over the ratios. "released" (AML) divides by one more than there are.
+    """Area over the perturbation curve: the mean over the ratios. "released" (AML) divides by one more than their
+    number.
 
     >>> aopc([[0.0, 0.5], [1.0, 0.5]])
     array([0.25, 0.75])
@@ -106,10 +108,11 @@ def aopc(values_by_ratio: ArrayLike, *, variant: Variant = "paper") -> Values:
 
 
 def aopc_bounds(p_by_subset: ArrayLike) -> tuple[Values, Values]:
-    """The lowest and the highest AOPC that any order of erasing all n units one by one reaches (Edin et al. 2025).
+    """The lowest and the highest AOPC of any order in which all n units are erased one by one (Edin et al. 2025).
 
-    p_by_subset[..., S] is p without the units of subset S, 2ⁿ of them: bit i of S stands for unit i, so the whole input
-    comes first and the empty one last. Exact: the best order up to S ends with the best one up to S less a unit.
+    p_by_subset[..., S] is p without the units of subset S, for all 2ⁿ subsets: bit i of S stands for unit i, so the
+    whole input is first and the empty one last. Exact: the best order that ends in S extends the best order that ends
+    in S without one of its units.
 
     >>> aopc_bounds([0.75, 0.25, 0.5, 0.5])  # without nothing, the first unit, the second, both
     (0.25, 0.375)
@@ -120,7 +123,7 @@ def aopc_bounds(p_by_subset: ArrayLike) -> tuple[Values, Values]:
         raise TrothError(f"aopc_bounds: n units have 2ⁿ subsets on the last axis, not {p.shape[-1]}")
     subsets, bits = np.arange(p.shape[-1]), 1 << np.arange(units)
     sizes = (subsets[:, None] & bits > 0).sum(1)
-    low = p[..., :1] - p  # summed along the worst order up to each subset
+    low = p[..., :1] - p  # sum along the worst order that leads to each subset
     high = low.copy()
     for size in range(2, units + 1):
         own = subsets[sizes == size]
@@ -132,9 +135,9 @@ def aopc_bounds(p_by_subset: ArrayLike) -> tuple[Values, Values]:
 
 
 def normalized_aopc(value: ArrayLike, low: ArrayLike, high: ArrayLike) -> Values:
-    """(AOPC − low) / (high − low), from 0 for the worst order to 1 for the best (Edin et al. 2025); high = low: NaN.
+    """(AOPC − low) / (high − low), from 0 for the worst order to 1 for the best (Edin et al. 2025); NaN if high = low.
 
-    A bound that the value exceeds, as one found by beam search may be, is moved to the value.
+    If the value exceeds a bound, as is possible for bounds found by beam search, the bound is replaced by the value.
 
     >>> normalized_aopc([0.25, 0.3125, 0.5], low=0.25, high=0.375)
     array([0. , 0.5, 1. ])
@@ -148,9 +151,9 @@ def normalized_aopc(value: ArrayLike, low: ArrayLike, high: ArrayLike) -> Values
 
 
 def acu(ratios: ArrayLike, explained: ArrayLike, random: ArrayLike) -> Values:
-    """Area between the random curve and the explanation's curve of performance (Madsen et al. 2024, eq. 3).
+    """Area between the performance curves of random erasure and of the explanation (Madsen et al. 2024, eq. 3).
 
-    Positive where erasing by the explanation hurts more than erasing at random. Curves: [..., ratios].
+    Positive if erasing by the explanation lowers performance more than erasing at random. Curves: [..., ratios].
 
     >>> acu([0, 0.5, 1], explained=[1.0, 0.5, 0.5], random=[1.0, 1.0, 0.5])
     0.25
@@ -160,9 +163,10 @@ def acu(ratios: ArrayLike, explained: ArrayLike, random: ArrayLike) -> Values:
 
 
 def racu(ratios: ArrayLike, explained: ArrayLike, random: ArrayLike, *, clip: bool = False) -> Values:
-    """ACU over the area of an explanation that reaches the last random performance at once (Madsen et al. 2022, eq. 3).
+    """ACU relative to an explanation that reaches the final random performance at once (Madsen et al. 2022, eq. 3).
 
-    NaN where that area is not positive. `clip` limits each value to [−1, 1], as ROAR's released code does.
+    NaN if the area of that explanation is not positive. `clip` limits each value to [−1, 1], as ROAR's released code
+    does.
 
     >>> racu([0, 0.5, 1], explained=[1.0, 0.5, 0.5], random=[1.0, 1.0, 0.5])
     0.6666666666666666
@@ -177,7 +181,8 @@ def racu(ratios: ArrayLike, explained: ArrayLike, random: ArrayLike, *, clip: bo
 def decision_flip(ratios: ArrayLike, predictions: ArrayLike) -> Values:
     """The erased fraction at which the predicted class first changes; 1 if it never does (lower is better).
 
-    ratios[0] = 0 is the full input; ratios are [steps] or, where examples differ, shaped like predictions [..., steps].
+    ratios[0] = 0 is the full input; ratios have the shape [steps] or, if they differ between examples, the shape of
+    predictions, [..., steps].
 
     >>> decision_flip([0, 0.25, 0.5, 1], [[1, 1, 0, 1], [2, 2, 2, 2]])
     array([0.5, 1. ])
@@ -195,9 +200,10 @@ def decision_flip(ratios: ArrayLike, predictions: ArrayLike) -> Values:
 
 
 def monotonicity(p_by_step: ArrayLike, *, every: bool = False) -> Values:
-    """Share of steps at which p does not fall while units are added from least to most important; higher is better.
+    """The fraction of steps at which p does not fall while units are added from least to most important; higher is
+    better.
 
-    With `every`, 1 only if no step falls: the yes or no of Arya et al. (2019). Fewer than two steps: NaN.
+    With `every`, 1 if no step falls and 0 otherwise, as in Arya et al. (2019). NaN if there is no step.
 
     >>> monotonicity([0.25, 0.5, 0.5, 0.375, 0.75])
     0.75
@@ -212,7 +218,7 @@ def monotonicity(p_by_step: ArrayLike, *, every: bool = False) -> Values:
 def importance_correlation(scores: ArrayLike, p_erased: ArrayLike) -> Values:
     """Pearson correlation of a unit's score with the drop in p when it is erased (CORR, Arya et al. 2019).
 
-    p_erased[..., i] is p without unit i. Higher is better; constant scores or probabilities: NaN.
+    p_erased[..., i] is p without unit i. Higher is better; NaN for constant scores or probabilities.
     """
     score, left = np.asarray(scores, np.float64), np.asarray(p_erased, np.float64)
     if score.ndim == 0 or score.shape != left.shape:
@@ -225,10 +231,11 @@ def importance_correlation(scores: ArrayLike, p_erased: ArrayLike) -> Values:
 
 
 def infidelity(scores: ArrayLike, erased: ArrayLike, change: ArrayLike, *, normalize: bool = True) -> Values:
-    """Mean squared gap between what the erased units' scores add up to and the change seen (Yeh et al. 2019, eq. 1).
+    """Mean squared difference between the summed scores of the erased units and the observed change (Yeh et al. 2019,
+    eq. 1).
 
-    erased is [samples, units] of 0 and 1, change f(x) − f(erased) [samples]; lower is better. `normalize` first scales
-    the scores by the one factor ≥ 0 that fits best, so that methods of any scale compare.
+    `erased` is [samples, units] of 0 and 1, `change` is f(x) − f(erased) [samples]; lower is better. `normalize` first
+    multiplies the scores by the factor ≥ 0 that fits best, so that methods with different scales can be compared.
 
     >>> infidelity([2, 0], erased=[[1, 0], [0, 1]], change=[2.0, 1.0], normalize=False)
     0.5
@@ -244,8 +251,8 @@ def infidelity(scores: ArrayLike, erased: ArrayLike, change: ArrayLike, *, norma
 def linear_score(scores: ArrayLike, kept: ArrayLike, log_odds: ArrayLike) -> float:
     """Spearman's correlation of the kept units' summed scores with the log-odds (LDS, Cohen-Wang et al. 2024).
 
-    kept is [subsets, units] of 0 and 1, log_odds [subsets]; higher is better, a constant side: NaN. Values that differ
-    by less than 1e-5 of their range are ties.
+    `kept` is [subsets, units] of 0 and 1, `log_odds` is [subsets]; higher is better, NaN if either is constant. Values
+    that differ by less than 1e-5 of their range are ties.
 
     >>> linear_score([2, 1], kept=[[0, 0], [1, 0], [0, 1], [1, 1]], log_odds=[-1.0, 0.5, 0.0, 7.0])
     1.0
@@ -259,10 +266,10 @@ def linear_score(scores: ArrayLike, kept: ArrayLike, log_odds: ArrayLike) -> flo
 
 
 def diagnosticity(explained: ArrayLike, random: ArrayLike, higher_is_better: bool) -> float:
-    """Share of (explanation, random) pairs in which the metric puts the explanation first (Chan et al. 2022).
+    """The fraction of (explanation, random) pairs in which the metric prefers the explanation (Chan et al. 2022).
 
-    A tie is not won; pairs with a NaN are left out; no pair left: NaN. Shapes broadcast: [explainers, examples] goes
-    with one random explanation per example.
+    A tie does not count as preferred; pairs with a NaN are left out; NaN if no pair is left. Shapes are broadcast:
+    [explainers, examples] can be combined with one random explanation per example.
 
     >>> diagnosticity([0.5, 0.25, 0.25], [0.25, 0.25, 0.5], higher_is_better=True)
     0.3333333333333333
@@ -274,7 +281,8 @@ def diagnosticity(explained: ArrayLike, random: ArrayLike, higher_is_better: boo
 
 
 def sparsity(scores: ArrayLike, ratios: ArrayLike, *, variant: Variant = "paper") -> Values:
-    """Share of Σ|score| held by the top int(units · ratio) units, for each ratio; higher is sparser, zero total NaN.
+    """The fraction of Σ|score| in the top int(units · ratio) units, for each ratio; higher is sparser, NaN if all
+    scores are 0.
 
     "released" (ROAR) counts one unit more.
 
@@ -284,13 +292,13 @@ def sparsity(scores: ArrayLike, ratios: ArrayLike, *, variant: Variant = "paper"
     fractions = np.asarray(ratios, np.float64)
     if np.any((fractions < 0) | (fractions > 1)):
         raise TrothError(f"sparsity: ratios are fractions from 0 to 1, not {ratios!r}")
-    # 100 units at 0.29 are 29, but 100 * 0.29 is 28.999999999999996.
+    # Corrects rounding: 100 units at 0.29 are 29, but 100 * 0.29 is 28.999999999999996.
     counts = np.floor(np.size(scores) * fractions + 1e-9).astype(np.int64)
     return top_share(scores, counts + 1 if _released(variant) else counts)
 
 
 def top_share(scores: ArrayLike, counts: ArrayLike) -> Values:
-    """Share of Σ|score| held by the `counts` largest units (more than there are: all); zero total NaN.
+    """The fraction of Σ|score| in the `counts` largest units (all, if there are fewer); NaN if all scores are 0.
 
     >>> top_share([1, 2, 1], 1)
     0.5
@@ -302,7 +310,7 @@ def top_share(scores: ArrayLike, counts: ArrayLike) -> Values:
 
 
 def _aligned(p_by_ratio: ArrayLike, p_full: ArrayLike) -> tuple[Floats, Floats]:
-    """Both as arrays, p_full with a last axis of one where the other has ratios."""
+    """Both as arrays; p_full gets a last axis of size one if the other has ratios."""
     by_ratio, full = np.asarray(p_by_ratio, np.float64), np.asarray(p_full, np.float64)
     shape = by_ratio.shape
     if full.ndim == 0 or shape == () or full.shape in (shape, (*shape[:-1], 1)):
@@ -313,13 +321,13 @@ def _aligned(p_by_ratio: ArrayLike, p_full: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def _losses(p_full: ArrayLike, p_left: ArrayLike, p_zero: ArrayLike) -> tuple[Floats, Floats]:
-    """What the prediction loses with what is left, and with nothing left (1 − S₀); a gain is no loss."""
+    """The losses of probability for the remaining units and for the empty input (1 − S₀); a gain counts as 0."""
     (left, full), (_, zero) = _aligned(p_left, p_full), _aligned(p_left, p_zero)
     return np.maximum(0.0, full - left), np.maximum(0.0, full - zero)
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:
-    """The quotient, NaN where the denominator is not positive."""
+    """The quotient; NaN if the denominator is not positive."""
     with np.errstate(invalid="ignore"):
         return np.asarray(numerator / np.where(denominator > 0, denominator, np.nan))
 
@@ -339,13 +347,13 @@ def _curve(performance: ArrayLike, steps: Floats) -> Floats:
 
 
 def _centered(values: Floats) -> Floats:
-    # A mean of equal numbers can miss them by a rounding error, which would look like a variation.
+    # Rounding errors in the mean of equal numbers would look like variation.
     constant = values.max(-1, keepdims=True) == values.min(-1, keepdims=True)
     return np.where(constant, 0.0, values - values.mean(-1, keepdims=True))
 
 
 def _ranks(values: Floats) -> Floats:
-    """Ranks from 0; values so near to each other that rounding errors may order them share their mean rank."""
+    """Ranks from 0; values so close that rounding errors may order them share their mean rank."""
     order = np.argsort(values, kind="stable")
     rising = values[order]
     new = np.diff(rising, prepend=rising[:1]) > _NEAR * np.ptp(rising)

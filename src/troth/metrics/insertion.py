@@ -2,7 +2,7 @@
 first (Petsiuk et al., 2018).
 
 The metric was designed for images; here every step restores 5 % of the units (at least one), and the area is computed
-over the fraction that is actually there. A good explanation makes the probability rise early.
+over the fraction that is actually restored. A good explanation makes the probability rise early.
 """
 
 from dataclasses import dataclass

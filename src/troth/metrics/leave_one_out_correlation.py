@@ -1,7 +1,7 @@
 """How well the ranking of the scores agrees with the change of the target's logit when each unit alone is masked:
 Kendall's τ (Jain & Wallace, 2019).
 
-`kind="pearson"` compares sizes instead of ranks; `of` selects the value of the class.
+`kind="pearson"` compares magnitudes instead of ranks; `of` selects the value of the class.
 """
 
 from dataclasses import dataclass

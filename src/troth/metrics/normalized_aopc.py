@@ -1,15 +1,16 @@
-"""Where the explanation's order of erasing units stands between the worst order and the best one: 0 to 1
-(NAOPC; Edin et al., 2025).
+"""Where the explanation's order of erasing units stands between the worst order and the best one: 0 to 1 (NAOPC; Edin
+et al., 2025).
 
-An order is worth its AOPC: units are masked one by one, and what the target's probability has lost is averaged over all
-n steps. The lowest and the highest AOPC of any order depend on the model and the text, so that plain AOPC cannot be
-compared between models; this scales it between the two.
+The AOPC of an order is the loss of the target's probability, averaged over all n steps in which units are masked one by
+one. The lowest and the highest AOPC of any order depend on the model and the text, so that plain AOPC cannot be
+compared between models; this metric scales it between the two.
 
-Up to 8 units the bounds are exact: an order is a chain of subsets, so the 2ⁿ subsets are asked about and the best chain
-is found by dynamic programming, without going through all n! orders. Above, two beam searches look for the best and the
-worst order; each extends its `width` best subsets by every unit that is left. In the authors' code a beam may hold one
-subset several times, in different orders; here it holds it once. A beam can miss the best order, so a bound that the
-explanation's own order exceeds is moved to it. The record and the summary's `extra` have the AOPC and its bounds.
+Up to 8 units the bounds are exact: an order is a chain of subsets, so the 2ⁿ subsets are evaluated and the best chain
+is found by dynamic programming, without enumerating all n! orders. For longer texts, two beam searches look for the
+best and the worst order; each extends its `width` best subsets by every remaining unit. In the authors' code a beam may
+contain one subset several times, in different orders; here it contains it once. A beam search can miss the best order,
+so if the explanation's own order exceeds a bound, the bound is replaced by its value. The record and the summary's
+`extra` contain the AOPC and its bounds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ from troth.metrics._erasing import Bools, ranking, target_probability
 from troth.metrics.formulas import Floats
 
 EXACT_UP_TO = 8  # number of units
-_SAME = 1e-6  # relative to the largest probability: another batch shape changes results as much
+_SAME = 1e-6  # relative to the largest probability; results differ by this much between batch shapes
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class NormalizedAopc(Erasing):
 
     @per_text
     def ask(self, question: Question, attribution: Attribution, explain: ExplainOne) -> Routine[Score]:
-        units = np.flatnonzero(question.left.numpy() > 0)  # units that the input still has
+        units = np.flatnonzero(question.left.numpy() > 0)  # units that are still present in the input
         order = ranking(attribution.scores[units]).numpy()
         is_exact = len(units) <= EXACT_UP_TO
         search = self._all_subsets if is_exact else self._beams
@@ -83,7 +84,7 @@ class NormalizedAopc(Erasing):
     def _all_subsets(
         self, question: Question, units: NDArray[np.int64], order: NDArray[np.int64]
     ) -> Routine[tuple[Floats, float, float]]:
-        """p of the whole input and along the order, and the bounds of the AOPC; from every subset of the units."""
+        """p of the whole input and along the order, and the exact bounds of the AOPC, from all subsets of the units."""
         subsets = np.arange(1 << len(units))  # bit i: unit i is erased
         answers = yield self._without(question, units, (subsets[:, None] >> np.arange(len(units))) % 2 == 1)
         p = target_probability(answers)
@@ -92,14 +93,16 @@ class NormalizedAopc(Erasing):
     def _beams(
         self, question: Question, units: NDArray[np.int64], order: NDArray[np.int64]
     ) -> Routine[tuple[Floats, float, float]]:
-        """The same from two beam searches, each round of which reads subsets with one more erased unit."""
+        """The same with bounds from two beam searches, each round of which evaluates subsets with one more erased
+        unit.
+        """
         count = len(units)
         best, worst = _Beam(count, self.width, 1), _Beam(count, self.width, -1)
         rank = np.empty(count, np.int64)
         rank[order] = np.arange(count)
         along: list[float] = []
         for erased in range(1, count + 1):
-            # The order's own subset of this size and, before the first one, the whole input.
+            # The subset of this size in the explanation's order and, in the first round, the whole input.
             own = rank < np.arange(erased - (erased == 1), erased + 1)[:, None]
             first, second = best.grown(), worst.grown()
             p = target_probability((yield self._without(question, units, np.concatenate([own, first, second]))))
@@ -124,7 +127,7 @@ class NormalizedAopc(Erasing):
 
 
 class _Beam:
-    """The subsets of erased units that the best orders so far reach: with the smallest or the largest sum of p."""
+    """The subsets of erased units that the best orders so far lead to: with the smallest or the largest sum of p."""
 
     def __init__(self, units: int, width: int, sign: int) -> None:
         self._width, self._sign = width, sign

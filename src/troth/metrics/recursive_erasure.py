@@ -150,7 +150,7 @@ class RecursiveErasure(Erasing):
     def _curves(
         self, questions: Sequence[Question], attributions: Sequence[Attribution], explain: Explain
     ) -> Routine[tuple[Answers, Bools]]:
-        """The model's answers as more and more is erased, and what is left then: [texts, points, most units]."""
+        """The model's outputs as more units are erased, and the units kept at each point [texts, points, units]."""
         again = explain if self._recomputes else None
         left = yield from recursively_erased(questions, attributions, again, self.perturbation, self.points)
         answers = yield erasing(questions, left, self.perturbation)
@@ -211,7 +211,7 @@ class RecursiveErasure(Erasing):
 
 
 def _counts(records: Sequence[Sequence[Mapping[str, Any]]]) -> Floats:
-    """[examples, seeds, 2, points, 3, classes] what performance is computed from."""
+    """[examples, seeds, 2, points, 3, classes] The counts from which performance is computed."""
     labels = np.array([[record["label"] for record in row] for row in records])
     predictions = np.array([[[record["explained"], record["random"]] for record in row] for row in records])
     classes = int(max(labels.max(), predictions.max())) + 1
@@ -220,7 +220,7 @@ def _counts(records: Sequence[Sequence[Mapping[str, Any]]]) -> Floats:
 
 
 def _values(records: Sequence[Sequence[Mapping[str, Any]]]) -> Floats:
-    """[examples, seeds, 2, points] the values on both curves."""
+    """[examples, seeds, 2, points] The values on both curves."""
     return np.array([[[record["p_explained"], record["p_random"]] for record in row] for row in records], np.float64)
 
 

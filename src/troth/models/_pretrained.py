@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from packaging.version import Version
 
 from troth.core.errors import TrothError
 from troth.models import _folder_checks, families
 from troth.models._folder_checks import BadFileError
 
-_GGUF_FROM = Version("5.6.2")  # of transformers
 _LONGEST = 300  # characters of a library's message
 _OWN_CODE = (
     "needs code of its own (auto_map), which is never run; load the model and its tokenizer with transformers yourself "
@@ -74,23 +72,13 @@ def network_of(auto: str, source: str, dtype: torch.dtype, **options: Any) -> tu
     # The placement is then decided by transformers.
     placed = "device_map" in options or "quantization_config" in options
     _empty(auto, config, dtype, fits=placed or bool(getattr(config, "quantization_config", None)))
-    if gguf:
-        _require_gguf_reader()
-    else:
+    if not gguf:
         options["use_safetensors"] = True
     with _of(gguf.get("gguf_file", "model.safetensors")):
         model, report = _class(auto).from_pretrained(
             source, config=config, dtype=dtype, output_loading_info=True, trust_remote_code=False, **options
         )
     return model, sorted(report["missing_keys"])
-
-
-def _require_gguf_reader() -> None:
-    """Up to 5.5, transformers reads the weights of GGUF files wrongly, without an error."""
-    import transformers
-
-    if Version(transformers.__version__) < _GGUF_FROM:
-        raise TrothError(f"transformers {transformers.__version__} misreads GGUF files; pip install 'troth[gguf]'")
 
 
 def untrained(auto: str, source: str, dtype: torch.dtype) -> Any:

@@ -110,6 +110,8 @@ def tiny(family: str = "bert", *, seed: int = 0) -> Situation:
 def embedded() -> Situation:
     """The trained classifier that comes with troth, as any version of transformers loads it."""
     with as_file(files("troth.models") / "embedded_model") as folder:
-        model = AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32).eval()
-        own: Any = PreTrainedTokenizerFast.from_pretrained(folder)
+        model = AutoModelForSequenceClassification.from_pretrained(
+            folder, dtype=torch.float32, trust_remote_code=False
+        ).eval()
+        own: Any = PreTrainedTokenizerFast.from_pretrained(folder, trust_remote_code=False)
     return Situation("the embedded model", model, own, copy.deepcopy(own))

@@ -1,1 +1,1 @@
-"""Stored results as tables, curves and self-contained HTML; reads only the store."""
+"""Stored results as tables, curves and self-contained HTML; reads results only from the store."""

@@ -1,4 +1,6 @@
-"""One table over all leaderboards of a run: explainers down, models and data sets across, mean places in the cells."""
+"""One table over all leaderboards of a run: explainers as rows, models and data sets as columns, mean ranks in the
+cells.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,9 @@ FIELDS = ("explainer", "model", "data", "setting", "place")
 
 
 def across(boards: Sequence[Leaderboard]) -> Sheet:
-    """Each explainer's mean place over the metrics that decide, for each board; then over all boards.
+    """The mean rank of each explainer over the deciding metrics, for each board and over all boards.
 
-    A place is missing where the explainer was not measured; the mean is over the others.
+    Ranks are missing where the explainer was not measured; the mean is over the others.
     """
     names = list(dict.fromkeys(name for board in boards for name in board.explainers))
     places = {
@@ -52,7 +54,7 @@ def across(boards: Sequence[Leaderboard]) -> Sheet:
 
 
 def _head(board: Leaderboard, boards: Sequence[Leaderboard]) -> str:
-    """Only what tells the boards apart."""
+    """The parts of the titles that distinguish the boards."""
     parts = (
         short_name(board.model) if len({each.model for each in boards}) > 1 else "",
         board.data if len({each.data for each in boards}) > 1 else "",

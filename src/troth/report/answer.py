@@ -1,4 +1,4 @@
-"""A leaderboard in words: the verdict, what to beware of, how it was counted, and the paragraph on methods."""
+"""A leaderboard in words: the verdict, cautions, how examples were counted, and the paragraph on methods."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from troth.report.board import Leaderboard
 
 CHECK = "the check whether masked inputs are in distribution"
-_WIDE = 2.0  # an interval of a number that should lie in [0, 1]: it was divided by nearly nothing
+_WIDE = 2.0  # width of an interval of a value that should lie in [0, 1], which shows that the divisor is close to 0
 
 
 @dataclass(frozen=True)
 class Caution:
-    """What to beware of when reading a table: in a few words, and in full."""
+    """A caution for reading a table: in a few words, and in full."""
 
     brief: str
     full: str
 
 
 def answer(board: Leaderboard) -> list[str]:
-    """What was found, and the paragraph on methods."""
+    """The findings and the paragraph on methods."""
     return [*findings(board), methods(board)]
 
 
 def findings(board: Leaderboard) -> list[str]:
-    """The verdict, what to beware of, how it was counted, what is missing."""
+    """The verdict, cautions, how examples were counted, and what is missing."""
     verdict = board.verdict
     return [
         *(verdict.sentences if verdict is not None else ()),
@@ -47,12 +47,12 @@ def findings(board: Leaderboard) -> list[str]:
 
 
 def cautions(board: Leaderboard) -> list[Caution]:
-    """What to beware of, the most serious first."""
+    """Cautions for reading the table, the most serious first."""
     return [*_outside(board), *_truncated(board), *_blunt(board), *_unbounded(board), *_plausible(board)]
 
 
 def _clusters(board: Leaderboard) -> list[str]:
-    """What was counted, where it is not every example."""
+    """Describes what was counted, if it is not every example."""
     if board.clusters is None:
         return []
     copies = "equal or nearly equal texts"
@@ -65,7 +65,7 @@ def _clusters(board: Leaderboard) -> list[str]:
 
 
 def _by_verdict(board: Leaderboard, verdict: str) -> tuple[list[str], str]:
-    """The metrics whose erased inputs the test judged so, and the lowest p-value with how low it could have been."""
+    """The metrics whose erased inputs got this verdict, and the lowest p-value with the smallest possible one."""
     names = short_names(board.metrics)
     judged = {metric: stamp for metric, stamp in board.stamps.items() if stamp.verdict == verdict}
     if not judged:
@@ -86,7 +86,7 @@ def _sound(board: Leaderboard) -> list[str]:
 
 
 def _outside(board: Leaderboard) -> list[Caution]:
-    """Erased inputs that are not of the kind the model was trained on."""
+    """Cautions about erased inputs that are out of distribution for the model."""
     metrics, lowest = _by_verdict(board, "out of distribution")
     if not metrics:
         return []
@@ -120,7 +120,7 @@ def _truncated(board: Leaderboard) -> list[Caution]:
 
 
 def _blunt(board: Leaderboard) -> list[Caution]:
-    """Metrics that decide, though nothing beats random on them, while it does on others."""
+    """Cautions about deciding metrics on which nothing beats random, while something does on others."""
     told = {metric for (_, metric), better in board.beats_random.items() if better}
     names = short_names(board.metrics)
     blunt = [names[metric] for metric in board.deciding if metric not in told]
@@ -135,7 +135,7 @@ def _blunt(board: Leaderboard) -> list[Caution]:
 
 
 def _unbounded(board: Leaderboard) -> list[Caution]:
-    """Ratios whose numbers rest on a few texts."""
+    """Cautions about ratios whose values depend on a few texts."""
     names, wild, lines = short_names(board.metrics), [], []
     for metric, divisor in board.relative_to.items():
         wide = {name: some for name, some in board.of_metric(metric).items() if some.high - some.low > _WIDE}
@@ -155,7 +155,7 @@ def _unbounded(board: Leaderboard) -> list[Caution]:
 
 
 def _plausible(board: Leaderboard) -> list[Caution]:
-    """Agreement with humans, which says nothing of the model."""
+    """Values of agreement with humans, which is not evidence of faithfulness."""
     names = short_names(board.metrics)
     lines = []
     for metric in board.plausible:
@@ -174,9 +174,9 @@ def _plausible(board: Leaderboard) -> list[Caution]:
 
 
 def pairs(board: Leaderboard, most: int | None = None) -> list[str]:
-    """Every method of the user's against the best other one: "mine − leave_one_out: +0.002 […], p = 0.7".
+    """Compares every method of the user with the best other one: "mine − leave_one_out: +0.002 […], p = 0.7".
 
-    On all metrics that decide, or on the `most` on which it does best.
+    On all deciding metrics, or on the `most` on which it does best.
     """
     if board.analysis is None:
         return []
@@ -189,7 +189,7 @@ def pairs(board: Leaderboard, most: int | None = None) -> list[str]:
 
 
 def failed(board: Leaderboard) -> list[str]:
-    """What is missing from the table because it failed, a sentence per reason."""
+    """What is missing from the table because it failed, one sentence per reason."""
     by_reason: dict[tuple[bool, str], list[str]] = {}
     for what, why in board.failures.items():
         partly = " × " in what or what in (CHECK, *board.explainers)
@@ -204,7 +204,7 @@ def failed(board: Leaderboard) -> list[str]:
 
 
 def _seeds(board: Leaderboard) -> list[str]:
-    """How much the seeds differ among themselves: no part of the intervals."""
+    """How much values vary between seeds, which the intervals do not include."""
     spreads = {key: summary.spread for key, summary in board.summaries.items() if not np.isnan(summary.spread)}
     if not spreads:
         return []
@@ -218,7 +218,7 @@ def _seeds(board: Leaderboard) -> list[str]:
 
 
 def methods(board: Leaderboard) -> str:
-    """How it was measured, in one sentence to cite."""
+    """The measurement in one sentence that can be cited."""
     import troth
 
     averaged = f"scores averaged over {board.seeds} seeds per example, " if board.seeds > 1 else ""

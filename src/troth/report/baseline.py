@@ -27,14 +27,13 @@ from troth.store.store import Store, Stored, open_run
 if TYPE_CHECKING:
     from troth.statistics import Floats
 
-TextKey = tuple[str, str | None, int]  # a text, its second text, and how many equal pairs came before it
-_MARGIN = (
-    0.5  # of the earlier run's lead over random: a loss below it is accepted, as is usual in non-inferiority tests
-)
+TextKey = tuple[str, str | None, int]  # a text, its second text, and the number of equal pairs before it
+# The fraction of the lead over random whose loss must be excluded; half is usual in tests of non-inferiority.
+_MARGIN = 0.5
 
 
 def rule_on(board: Leaderboard, baseline: str | Path | Leaderboard) -> Ruling:
-    """Whether the board is at least as good as a baseline, up to the margin; None where the evidence is too weak."""
+    """Whether the board is at least as good as a baseline, up to the margin; None if the evidence is too weak."""
     before = _board(board, baseline)
     name = str(before.folder) if before.folder is not None else before.title
     text = f"not worse than {name}"
@@ -95,7 +94,9 @@ def _board(board: Leaderboard, baseline: str | Path | Leaderboard) -> Leaderboar
 
 
 def _comparisons(board: Leaderboard, before: Leaderboard) -> tuple[dict[tuple[str, str], PairedComparison], int, str]:
-    """This run minus the earlier one for each (explainer, metric), the number of independent texts, and their name."""
+    """This run minus the earlier one for each (explainer, metric), the number of independent texts, and what they are
+    called.
+    """
     keys = [
         (explainer, metric)
         for metric in board.deciding
@@ -127,7 +128,7 @@ def _comparisons(board: Leaderboard, before: Leaderboard) -> tuple[dict[tuple[st
 
 
 class _Side:
-    """One run's scores by text."""
+    """The scores of one run by text."""
 
     def __init__(self, board: Leaderboard) -> None:
         assert board.folder is not None
@@ -155,7 +156,9 @@ def _lead(explainer: str, metric: str, before: Leaderboard) -> float:
 
 
 def _needed(pair: PairedComparison, margin: float) -> float:
-    """About how many examples exclude a loss of the margin, if the difference stays as it is; perhaps infinite."""
+    """The approximate number of examples that exclude a loss of the margin, if the difference stays the same; may be
+    infinite.
+    """
     gain = pair.difference if pair.higher_is_better else -pair.difference
     if margin + gain <= 0:
         return math.inf

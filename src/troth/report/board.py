@@ -1,4 +1,4 @@
-"""Stored scores as a ranking: numbers with intervals, who is significantly better, what it cost, an answer in words."""
+"""Stored scores as a ranking: values with intervals, significant differences, costs, and the result in words."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _HOW = {"units": "word", "target": "predicted", "against": None, "segments": "fi
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Leaderboard(Shown, Exportable):
-    """One model on one data set. Cells are by (explainer, metric), specs as people write them."""
+    """The results of one model on one data set. Cells are identified by (explainer, metric), as short specs."""
 
     model: str
     data: str
@@ -49,26 +49,30 @@ class Leaderboard(Shown, Exportable):
     directions: Mapping[str, bool | None]  # metric -> higher is better
     summaries: Mapping[tuple[str, str], Summary]
     values: Mapping[tuple[str, str], NDArray[np.float64]]  # one per cluster, averaged over seeds and examples
-    groups: Mapping[str, Mapping[str, str]]  # metric -> explainer -> letters; a shared one: no significant difference
+    # metric -> explainer -> letters; explainers that share a letter do not differ significantly.
+    groups: Mapping[str, Mapping[str, str]]
     beats_random: Mapping[tuple[str, str], bool]
-    seconds: Mapping[str, float]  # explainer -> per example
+    seconds: Mapping[str, float]  # explainer -> seconds per example
     passes: Mapping[str, float]  # explainer -> forward and backward rows per example
-    failures: Mapping[str, str]  # what could not be computed -> why
+    failures: Mapping[str, str]  # what failed -> error
     meta: MetaReport | None
-    skipped: Mapping[str, str] = field(default_factory=dict)  # what was not even tried -> why
-    options: Mapping[str, Any] = field(default_factory=dict)  # units, target and the like, where not the default
-    truncated: int = 0  # examples longer than the model reads
+    skipped: Mapping[str, str] = field(default_factory=dict)  # what was skipped -> reason
+    options: Mapping[str, Any] = field(default_factory=dict)  # units, target and other options that are not the default
+    truncated: int = 0  # examples longer than the model's maximum length
     about: Mapping[str, Any] = field(default_factory=dict)
-    stamps: Mapping[str, Stamp] = field(default_factory=dict)  # metric -> are its erased inputs in distribution?
-    clusters: int | None = None  # of copies or of one group, where they are fewer than the examples
-    reported: Mapping[str, str] = field(default_factory=dict)  # metric that decides nothing -> why
-    plausible: tuple[str, ...] = ()  # metrics of agreement with humans, to be shown apart: no faithfulness
-    relative_to: Mapping[str, str] = field(default_factory=dict)  # metric without bounds -> what it divides by
-    compared: Mapping[tuple[str, str], float] = field(default_factory=dict)  # what is ranked, where not the number
-    analysis: Analysis | None = field(default=None, repr=False)  # behind letters and verdict
+    # metric -> whether its erased inputs are in distribution
+    stamps: Mapping[str, Stamp] = field(default_factory=dict)
+    clusters: int | None = None  # number of clusters of copies or groups; None if every example is its own cluster
+    reported: Mapping[str, str] = field(default_factory=dict)  # metric that does not decide -> reason
+    # Metrics of agreement with humans, shown separately because they do not measure faithfulness.
+    plausible: tuple[str, ...] = ()
+    relative_to: Mapping[str, str] = field(default_factory=dict)  # metric without bounds -> its divisor
+    # The value that is ranked, if it is not the one that is shown.
+    compared: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    analysis: Analysis | None = field(default=None, repr=False)  # the comparisons behind letters and verdict
     clustering: Clusters = field(default_factory=Clusters, repr=False)
-    cells: frozenset[str] = field(default=frozenset(), repr=False)  # names of those it was computed from
-    folder: Path | None = field(default=None, repr=False)  # of its run
+    cells: frozenset[str] = field(default=frozenset(), repr=False)  # names of the cells that it was computed from
+    folder: Path | None = field(default=None, repr=False)  # folder of its run
 
     @property
     def setting(self) -> str:
@@ -81,33 +85,33 @@ class Leaderboard(Shown, Exportable):
 
     @property
     def counted(self) -> str:
-        """How many examples there are, and how many of them are independent."""
+        """The number of examples and, if smaller, of independent clusters."""
         return f"{self.examples} examples" + ("" if self.clusters is None else f" ({self.clusters} clusters)")
 
     @property
     def counts(self) -> str:
-        """What intervals and tests are over."""
+        """The unit over which intervals and tests are computed."""
         return "examples" if self.clusters is None else "clusters"
 
     @property
     def seeds(self) -> int:
-        """Over how many seeds scores are averaged, at most."""
+        """The largest number of seeds over which scores are averaged."""
         return max((summary.seeds for summary in self.summaries.values()), default=1)
 
     @property
     def deciding(self) -> tuple[str, ...]:
-        """The metrics that rank: of faithfulness, with a direction and bounds."""
+        """The metrics that determine the ranking: metrics of faithfulness with a direction and bounds."""
         return tuple(name for name in self.metrics if self.directions[name] is not None and name not in self.reported)
 
     @property
     def verdict(self) -> Verdict | None:
-        """What may be said of the explainers; None where scores by example are not known."""
+        """The verdict on the explainers; None if scores by example are not available."""
         if self.analysis is None:
             return None
         return judge(self.analysis, self.explainers, self.seconds, self.counts, self.passes)
 
     def of_metric(self, metric: str) -> dict[str, Summary]:
-        """What one metric says of every explainer that it has measured."""
+        """The summaries of one metric for every explainer that was measured with it."""
         return {name: self.summaries[name, metric] for name in self.explainers if (name, metric) in self.summaries}
 
     def sorted_by(self, metric: str) -> tuple[str, ...]:
@@ -141,7 +145,7 @@ class Leaderboard(Shown, Exportable):
         self, *requirements: str, baseline: str | Path | Leaderboard | None = None, raises: bool = False
     ) -> Rulings:
         """Rules on sentences such as "leave_one_out beats random" or "aopc_comprehensiveness(lime) > 0.2", and on being
-        no worse than another run over the same texts. True if all are met; `raises` makes anything else an error.
+        no worse than another run over the same texts. True if all are met; with `raises`, anything else is an error.
         """
         from troth.report.requirements import require
 
@@ -149,13 +153,14 @@ class Leaderboard(Shown, Exportable):
 
 
 def leaderboards(store: Store, plan: Plan | None = None, computed: Sequence[Leaderboard] = ()) -> list[Leaderboard]:
-    """A leaderboard for each setting of a run: model, data, units and the like; with a plan, of its cells alone.
+    """A leaderboard for each setting of a run (model, data, units and other options); with a plan, only of its
+    cells.
 
-    One that was `computed` from the same cells is taken as it is.
+    A board that was already `computed` from the same cells is reused.
     """
     wanted = None if plan is None else set(plan.cells)
     cells = [cell for cell in store.cells() if not cell.error and (wanted is None or cell.name in wanted)]
-    # In the order of the plan; without one by name, whatever order the files are in.
+    # Cells are in the order of the plan; without one, they are sorted by their specs, whatever the order of the files.
     places = {} if plan is None else {name: place for place, name in enumerate(plan.cells)}
     failed = [cell for cell in store.failed() if wanted is None or cell.name in wanted]
     cells, failed = current(cells, store.about()), current(failed, store.about())
@@ -173,7 +178,7 @@ def leaderboards(store: Store, plan: Plan | None = None, computed: Sequence[Lead
 
 
 def _setting(cell: Stored) -> dict[str, Any]:
-    """What results must share to stand in one table; a check knows only what it is about."""
+    """The specs that results must share to be in one table; checks are matched only by model and data."""
     return {key: cell.specs.get(key) for key in (*_ABOUT, *(_HOW if cell.kind != "check" else ()))}
 
 
@@ -237,7 +242,7 @@ def _leaderboard(
 
 
 def metric_cells(cells: Iterable[Stored]) -> dict[tuple[str, str], list[Stored]]:
-    """Cells of scores by (explainer, metric)."""
+    """Groups the cells of scores by (explainer, metric)."""
     scored: dict[tuple[str, str], list[Stored]] = {}
     for cell in cells:
         if cell.kind == "metric":
@@ -246,7 +251,7 @@ def metric_cells(cells: Iterable[Stored]) -> dict[tuple[str, str], list[Stored]]
 
 
 def _stamps(store: Store, judges: Mapping[str, Metric], checks: Sequence[Stored]) -> dict[str, Stamp]:
-    """The stamp of every metric by the check of its own masking."""
+    """The stamp of every metric, from the check of the metric's own masking."""
     p_values = {
         check.specs["masking"].partition("(")[0]: table_to_p_values(store.table(check.name)) for check in checks
     }
@@ -267,7 +272,7 @@ def _truncated(store: Store, explanations: Sequence[Stored]) -> int:
 
 
 def _clusters(store: Store, explanations: Sequence[Stored], clustering: Clusters) -> int | None:
-    """How many clusters were explained; None where every example is one."""
+    """The number of clusters that were explained; None if every example is its own cluster."""
     largest = max(explanations, key=lambda cell: cell.rows, default=None)
     if largest is None:
         return None
@@ -277,13 +282,13 @@ def _clusters(store: Store, explanations: Sequence[Stored], clustering: Clusters
 
 
 def _dtype(setting: Mapping[str, Any], about: Mapping[str, Any]) -> str:
-    """The number format of the model; that of most where a run does not say."""
+    """The number format of the model; float32 if the run does not record it."""
     noted = about.get("models", {}).get(setting["model"], {}).get("dtype", "float32")
     return str((setting.get("model_options") or {}).get("dtype") or noted)
 
 
 def mean_rank(board: Leaderboard, explainer: str) -> float:
-    """The mean place over the metrics that decide; ties share a place."""
+    """The mean rank over the deciding metrics; ties share a rank."""
     places = []
     for metric in board.deciding:
         measured = list(board.of_metric(metric))

@@ -1,4 +1,4 @@
-"""A leaderboard as the table that every format shows, and its numbers as plain data for JSON, csv and SQL."""
+"""A leaderboard as the table that every format shows, and its values as plain data for JSON, csv and SQL."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOTES = (
 
 
 def sheet(board: Leaderboard, order: Sequence[str] | None = None) -> Sheet:
-    """A row per explainer and a column per metric, then what an explanation cost."""
+    """One row per explainer and one column per metric, then the cost of an explanation."""
     names = short_names(board.metrics)
     best = {metric: _best(board, metric) for metric in board.metrics}
     measured = [Column(names[metric], board.directions[metric]) for metric in board.metrics]
@@ -51,7 +51,7 @@ def sheet(board: Leaderboard, order: Sequence[str] | None = None) -> Sheet:
 
 
 def _cell(board: Leaderboard, explainer: str, metric: str, best: float) -> TableCell:
-    """One number of a leaderboard and all that is said of it."""
+    """One value of a leaderboard with its interval, letters and marks."""
     summary = board.summaries.get((explainer, metric))
     if summary is None or math.isnan(summary.value):
         return TableCell(None)
@@ -60,13 +60,14 @@ def _cell(board: Leaderboard, explainer: str, metric: str, best: float) -> Table
         float(summary.low),
         float(summary.high),
         board.groups.get(metric, {}).get(explainer, ""),
-        TableCell(float(summary.value)).text == TableCell(best).text,  # two that read the same are both best
+        # Two values that are displayed alike are both best.
+        TableCell(float(summary.value)).text == TableCell(best).text,
         explainer != RANDOM and board.beats_random.get((explainer, metric)) is False,
     )
 
 
 def _best(board: Leaderboard, metric: str) -> float:
-    """The best value of a column; NaN where neither side is better."""
+    """The best value of a column; NaN if neither direction is better."""
     defined = [summary.value for summary in board.of_metric(metric).values() if not math.isnan(summary.value)]
     if not defined or board.directions[metric] is None:
         return math.nan
@@ -77,28 +78,28 @@ LEADERBOARD = pa.schema(
     {
         "model": pa.string(),
         "data": pa.string(),
-        "setting": pa.string(),  # units, target and the like, where not the default
-        "place": pa.int32(),  # of the explainer, over all metrics
+        "setting": pa.string(),  # units, target and other options that are not the default
+        "place": pa.int32(),  # rank of the explainer over all metrics
         "explainer": pa.string(),
         "metric": pa.string(),
         "higher_is_better": pa.bool_(),
-        "value": pa.float64(),  # each example averaged over seeds, then summed up as the metric says
-        "low": pa.float64(),  # 95 % interval over examples, or clusters of them
+        "value": pa.float64(),  # each example averaged over seeds, then summarized as the metric defines
+        "low": pa.float64(),  # 95 % interval over examples, or over clusters of them
         "high": pa.float64(),
-        "letters": pa.string(),  # a shared letter: no significant difference
+        "letters": pa.string(),  # rows that share a letter do not differ significantly
         "beats_random": pa.bool_(),
-        "examples": pa.int64(),  # that the number rests on; a cluster of them counts as one
+        "examples": pa.int64(),  # number of examples behind the value; a cluster of them counts as one
         "undefined": pa.int64(),
         "seeds": pa.int32(),
-        "seed_spread": pa.float64(),  # standard deviation of the seeds' own numbers
-        "ms": pa.float64(),  # per example
+        "seed_spread": pa.float64(),  # standard deviation of the values of single seeds
+        "ms": pa.float64(),  # milliseconds per example
         "passes": pa.float64(),  # forward and backward rows per example
     }
 )
 
 
 def as_dict(board: Leaderboard, order: Sequence[str] | None = None) -> dict[str, Any]:
-    """Ready for JSON; what is undefined is None."""
+    """Plain data for JSON; undefined values are None."""
     rows = []
     for explainer in order or board.explainers:
         row: dict[str, Any] = {
@@ -129,7 +130,7 @@ def as_table(boards: Iterable[Leaderboard]) -> pa.Table:
 
 
 def records(boards: Iterable[Leaderboard]) -> list[dict[str, Any]]:
-    """All boards, one row per explainer and metric; the numbers are those that are shown."""
+    """One record per explainer and metric of all boards, with the values that are shown."""
     return [
         {
             "model": board.model, "data": board.data, "setting": board.setting, "place": place, "explainer": explainer,
@@ -144,7 +145,7 @@ def records(boards: Iterable[Leaderboard]) -> list[dict[str, Any]]:
 
 
 def measurement(board: Leaderboard, explainer: str, metric: str) -> dict[str, Any]:
-    """One number of a leaderboard, unrounded, and all that is known of it."""
+    """One value of a leaderboard, unrounded, with its interval, letters and counts."""
     summary = board.summaries[explainer, metric]
     return {
         "value": plain(summary.value),

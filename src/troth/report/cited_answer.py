@@ -1,7 +1,8 @@
 """An answer and the passages it rests on: in words, in the terminal, and as HTML in which a click on a sentence of the
-answer colors what it rests on.
+answer highlights the passages it rests on.
 
-The HTML needs no script: each sentence is a radio button, and style rules say what is colored while it is chosen.
+The HTML needs no script: each sentence is a radio button, and CSS rules define what is highlighted while it is
+selected.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ _LEGEND = (
 
 
 def numbers(part: CitedPart) -> str:
-    """The numbers of the passages that a part rests on."""
+    """The numbers of the passages that a part rests on, in brackets."""
     return "".join(f"[{place + 1}]" for place in part.cited)
 
 
 def lines(answer: CitedAnswer, part: CitedPart) -> Iterator[str]:
-    """What a part of the answer rests on, and the proof, in words."""
+    """What a part of the answer rests on, and its proof, in words."""
     proof, gain = part.proof, part.log_probability - part.without_any
     erased = _listed(proof.erased)
     if part.cited:
@@ -75,7 +76,7 @@ def lines(answer: CitedAnswer, part: CitedPart) -> Iterator[str]:
 
 
 def remarks(answer: CitedAnswer) -> Iterator[str]:
-    """How it was found out, in words."""
+    """How the scores were measured, in words."""
     how = "deleted" if answer.masking == "delete" else f"erased by {answer.masking}"
     rest = len(answer.passages) - len(answer.divided)
     bound = f" Without all the others, it falls by {answer.undivided:.2f}." if rest and answer.divided else ""
@@ -89,14 +90,14 @@ def _listed(places: tuple[int, ...]) -> str:
 
 
 def _strengths(part: CitedPart) -> tuple[np.ndarray, np.ndarray]:
-    """Of passages and of sentences, −1 … 1; nothing of a part that rests on no passage."""
+    """Scores of passages and of sentences, scaled to −1 … 1; zeros for a part that rests on no passage."""
     largest = max(np.abs(part.scores).max(initial=0), np.abs(part.sentence_scores).max(initial=0))
     scale = 1 / largest if part.cited and largest > 0 else 0.0
     return part.scores * scale, part.sentence_scores * scale
 
 
 def _pieces(answer: CitedAnswer, place: int) -> Iterator[tuple[str, int | None]]:
-    """A passage cut into (text, number of the sentence), with None for what is in none."""
+    """Splits a passage into (text, index of the sentence), with None for text outside of the erased sentences."""
     cursor, text = 0, answer.passages[place]
     for number, (of, (start, end)) in enumerate(answer.sentences):
         if of == place:
@@ -109,7 +110,7 @@ def _pieces(answer: CitedAnswer, place: int) -> Iterator[tuple[str, int | None]]
 
 
 def show(console: Console, answer: CitedAnswer) -> None:
-    """In the terminal: the answer with its citations, the proof of each part, and the passages."""
+    """Prints the answer with its citations, the proof of each part, and the passages."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -135,7 +136,7 @@ def show(console: Console, answer: CitedAnswer) -> None:
 
 
 def _colored(answer: CitedAnswer, place: int) -> Text:
-    """A passage; sentences that were asked about with their scores for the whole answer."""
+    """One passage in the terminal; sentences that were erased are shown with their scores for the whole answer."""
     from rich.text import Text
 
     _, strengths = _strengths(answer.whole)
@@ -196,7 +197,7 @@ def _passage(answer: CitedAnswer, name: str, place: int, parts: tuple[CitedPart,
 
 
 def _rules(name: str, number: int, part: CitedPart) -> Iterator[str]:
-    """What is shown while a part of the answer is chosen."""
+    """The CSS rules for what is shown while a part of the answer is selected."""
     chosen = f"#{name}:has(input[value='{number}']:checked)"
     yield f"{chosen} div.{name}-{number} {{ display: block; }}"
     yield f"{chosen} span.{name}-{number} {{ display: inline; }}"

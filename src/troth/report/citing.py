@@ -1,7 +1,7 @@
-"""What a paper says of a run: a paragraph on methods, and the BibTeX entry of every method and data set used.
+"""Texts for a paper on a run: a paragraph on methods, and the BibTeX entry of every method and data set used.
 
-A method's reference stands in the first paragraph of its own file, "(Li et al., 2016b)"; references.bib holds the
-entry under the name and year, `li2016b`.
+A method's reference is in the first paragraph of its own file, "(Li et al., 2016b)"; references.bib contains the entry
+under name and year, `li2016b`.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from troth.report.board import RANDOM, Leaderboard
 from troth.report.export import latex_escaped
 from troth.report.wording import joined
 
-# The comma before the year may be missing where several authors are named.
+# The comma before the year may be missing after several authors.
 _REFERENCE = re.compile(r"((?:[A-Z]\w+ )?(\w[\w-]+)( et al\.| & [\w-]+)?)(?(3),? ?|, ?)(\d{4}[a-z]?)\b")
 _ENTRY = re.compile(r"^@\w+\{(\w+),.*?^\}", re.MULTILINE | re.DOTALL)
 
 
 class PaperReference(NamedTuple):
-    """A paper as it is referred to."""
+    """A reference to a paper."""
 
-    key: str  # in references.bib
-    text: str  # "Li et al., 2016b"
+    key: str  # key in references.bib
+    text: str  # for example "Li et al., 2016b"
 
 
 def references(kind: str, spec: str) -> list[PaperReference]:
-    """The papers that a method's own file names first; none for a method that is not of ours."""
+    """The papers that the first paragraph of a method's file cites; empty for methods outside of the catalog."""
     name = spec.partition("(")[0]
     if name not in catalog.names(kind):
         return []
@@ -57,13 +57,13 @@ def _key(surname: str, year: str) -> str:
 
 @cache
 def entries() -> dict[str, str]:
-    """BibTeX by key."""
+    """The BibTeX entries by key."""
     text = files("troth.report").joinpath("references.bib").read_text(encoding="utf-8")
     return {match[1]: match[0] for match in _ENTRY.finditer(text)}
 
 
 def bibtex(boards: Iterable[Leaderboard]) -> str:
-    """The entries of all that the paragraphs refer to, and of troth itself."""
+    """The entries of all papers that the paragraphs cite, and of troth itself."""
     keys = sorted({reference.key for board in boards for reference in _all(board)})
     own = (
         "@software{troth,\n  author = {{The troth developers}},\n  year = {2026},\n"
@@ -74,14 +74,14 @@ def bibtex(boards: Iterable[Leaderboard]) -> str:
 
 
 def unreferenced(boards: Iterable[Leaderboard]) -> list[str]:
-    """Methods whose paper we cannot name: the user's own, or those without an entry."""
+    """Methods without a known paper: the user's own, or those without an entry."""
     cited = {spec: papers for board in boards for spec, papers in _methods(board)}
     known = entries()
     return sorted(spec for spec in cited if spec != RANDOM and not any(paper.key in known for paper in cited[spec]))
 
 
 def paragraphs(boards: Iterable[Leaderboard], *, latex: bool = False) -> list[str]:
-    """A paragraph for all models and data that the same was done with."""
+    """One paragraph for each group of boards with the same explainers, metrics and settings."""
     groups: dict[object, list[Leaderboard]] = {}
     for board in boards:
         done = (frozenset(board.explainers), frozenset(board.metrics), board.setting, board.seeds, _checked(board))
@@ -90,7 +90,7 @@ def paragraphs(boards: Iterable[Leaderboard], *, latex: bool = False) -> list[st
 
 
 def paragraph(board: Leaderboard, *others: Leaderboard, latex: bool = False) -> str:
-    """What was done, with a reference for each method; `others` are of other models and data, and else alike."""
+    """What was done, with a reference for each method; `others` differ only in model and data."""
     shown = latex_escaped if latex else str
 
     def cited(some: Iterable[PaperReference]) -> str:

@@ -1,11 +1,11 @@
-"""Who is better than whom, on which metric, and how sure that is: the one analysis behind letters and verdict.
+"""Which explainer is better, on which metric, and with what certainty: the analysis behind both letters and verdict.
 
-Scores are paired by example. A pair is compared by the mean of its differences with Student's test, and the interval
-is that test's own: it leaves 0 out exactly where the adjusted p-value is below 0.05. Holm's correction is over all
-pairs on all metrics that decide together; a metric that decides nothing is a family of its own. No p-value may be
-smaller than one that flips signs could give, 2^(1 − differing examples): a handful of examples proves nothing. An
-example is what is independent: a cluster of copies or of one group counts once, by its mean. Differences smaller than
-the model's number format can show are none.
+Scores are paired by example. A pair is compared by the mean of its differences with Student's t-test, and the interval
+is the one of that test: it excludes 0 exactly if the adjusted p-value is below 0.05. Holm's correction covers all pairs
+on all deciding metrics together; a metric that does not decide is a family of its own. No p-value may be smaller than
+what a sign-flip test could give, 2^(1 − differing examples): a handful of examples proves nothing. Examples are
+independent units: a cluster of copies or of one group counts once, by its mean. Differences below the precision of the
+model's number format count as zero.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from troth.statistics import Floats
 
 RANDOM = "random"  # the explainer to compare with
 LEVEL, POWER = 0.05, 0.8
-FEWEST = 10  # examples or clusters, below which nothing is told apart
-MOST = 100_000  # examples, beyond which nobody measures
+FEWEST = 10  # examples or clusters; with fewer, no difference is significant
+MOST = 100_000  # examples; larger samples are not considered feasible
 
 ByMetric = Mapping[str, Mapping[str, Floats]]  # metric -> explainer -> one value per example, in the same order
 
@@ -39,26 +39,26 @@ class PairedComparison:
     first: str
     second: str
     difference: float
-    spread: float  # standard deviation of the examples' differences
-    count: int  # examples that both have a score of
-    differing: int  # of them, those on which the two differ
+    spread: float  # standard deviation of the differences
+    count: int  # examples with a score for both explainers
+    differing: int  # examples with different scores for the two
     higher_is_better: bool
-    p: float  # two-sided; adjusted, once the family is known
+    p: float  # two-sided; adjusted if the family is known
     low: float = float("nan")
     high: float = float("nan")
-    tests: int = 1  # in its family
-    label: str = ""  # the metric's short name in its table; by default its spec
+    tests: int = 1  # number of tests in its family
+    label: str = ""  # the metric's short name in its table; its spec by default
 
     @property
     def better(self) -> str | None:
-        """The one that is significantly better."""
+        """The explainer that is significantly better; None if there is none."""
         if not (self.p < LEVEL and self.count >= FEWEST):
             return None
         return self.first if (self.difference > 0) == self.higher_is_better else self.second
 
     @property
     def size(self) -> float:
-        """The difference in units of its spread, above 0 where the first is better."""
+        """The difference in units of its standard deviation, positive if the first is better."""
         gain = self.difference if self.higher_is_better else -self.difference
         if self.spread == 0:
             return float(np.sign(gain) * np.inf) if gain else 0.0
@@ -66,22 +66,24 @@ class PairedComparison:
 
     @property
     def detectable(self) -> float:
-        """The smallest difference that so many examples show in four of five cases; infinite where they show none."""
+        """The smallest difference that this number of examples detects with 80 % power; infinite if it detects none."""
         return self._detectable(self.count)
 
     @property
     def needed(self) -> float:
-        """About how many examples would show a difference of the size that is seen; infinite beyond `MOST`."""
+        """The approximate number of examples needed to detect a difference of the observed size; infinite beyond
+        `MOST`.
+        """
         enough, low = MOST, FEWEST - 1
-        if not self._detectable(enough) <= abs(self.difference):  # also where the spread is not known
+        if not self._detectable(enough) <= abs(self.difference):  # also if the standard deviation is not known
             return float("inf")
-        while enough - low > 1:  # what can be seen falls with every example
+        while enough - low > 1:  # the detectable difference decreases with the number of examples
             middle = (enough + low) // 2
             enough, low = (middle, low) if self._detectable(middle) <= abs(self.difference) else (enough, middle)
         return enough
 
     def _detectable(self, count: int) -> float:
-        """Adjusted by Holm's first, strictest step: what the others will show is not known."""
+        """Adjusted by the first, strictest step of Holm's correction, because the other p-values are not known."""
         level = LEVEL / self.tests
         differing = count * self.differing / self.count if self.count else 0.0
         if count < FEWEST or _least(differing) > level:
@@ -91,13 +93,13 @@ class PairedComparison:
 
     @property
     def numbers(self) -> str:
-        """The difference, its interval and p-value."""
+        """The difference with its interval and p-value."""
         size = f"{numbers.difference(self.difference)} {numbers.interval(self.low, self.high)}"
         return f"{size} in {self.named}, {numbers.p_value(self.p)}"
 
     @property
     def named(self) -> str:
-        """The metric as people read it."""
+        """The name of the metric as it is shown."""
         return self.label or self.metric
 
     def __str__(self) -> str:
@@ -112,7 +114,7 @@ class Analysis:
     directions: Mapping[str, bool | None]
     deciding: tuple[str, ...]
     comparisons: Mapping[tuple[str, str, str], PairedComparison]  # metric, first, second
-    resolution: float = statistics.resolution()  # smaller differences count as none
+    resolution: float = statistics.resolution()  # smaller differences count as zero
 
     @classmethod
     def of(
@@ -122,7 +124,7 @@ class Analysis:
         reported: Collection[str] = (),
         resolution: float = statistics.resolution(),
     ) -> Analysis:
-        """Compares every two explainers on every metric; those that are only `reported` decide nothing."""
+        """Compares all pairs of explainers on every metric; metrics that are only `reported` do not decide."""
         deciding = tuple(metric for metric in by_metric if directions[metric] is not None and metric not in reported)
         families = [deciding, *((metric,) for metric in by_metric if metric not in deciding)]
         comparisons = {}
@@ -139,7 +141,9 @@ class Analysis:
         return cls(by_metric, directions, deciding, comparisons, resolution)
 
     def between(self, first: str, second: str, metrics: Collection[str] | None = None) -> list[PairedComparison]:
-        """The two on every metric that decides, or on these, the first one's best metric first."""
+        """Comparisons of the two on all deciding metrics, or on the given ones, the first explainer's best metric
+        first.
+        """
         pairs = [self._directed(metric, first, second) for metric in (self.deciding if metrics is None else metrics)]
         return sorted((pair for pair in pairs if pair is not None), key=lambda pair: -pair.size)
 
@@ -154,12 +158,14 @@ class Analysis:
         )
 
     def is_better(self, first: str, second: str) -> bool:
-        """Significantly better on some metric that decides, and worse on none."""
+        """Whether the first is significantly better on some deciding metric, and significantly worse on none."""
         return {pair.better for pair in self.between(first, second)} - {None} == {first}
 
     @cached_property
     def letters(self) -> dict[str, dict[str, str]]:
-        """metric -> explainer -> letters, best mean first; a shared one: no significant difference."""
+        """metric -> explainer -> letters, best mean first; explainers that share a letter do not differ
+        significantly.
+        """
         found = {}
         for metric, values in self.by_metric.items():
             ordered = statistics.by_mean(values, self.directions[metric] is not False)
@@ -172,7 +178,7 @@ class Analysis:
         return found
 
     def beats(self, opponent: str) -> dict[tuple[str, str], bool]:
-        """(explainer, metric): is it significantly better than this one? On metrics that have a direction."""
+        """(explainer, metric) -> whether it is significantly better than the opponent, on metrics with a direction."""
         return {
             (name, metric): pair.better == name
             for metric, values in self.by_metric.items()
@@ -185,7 +191,9 @@ class Analysis:
 def corrected(
     pairs: Iterable[tuple[str, Mapping[str, Floats], bool]], resolution: float = statistics.resolution()
 ) -> list[PairedComparison]:
-    """(metric, two names with their paired values, is higher better?) compared, and corrected as one family."""
+    """Compares pairs of (metric, two names with their paired values, whether higher is better), corrected as one
+    family.
+    """
     raw = []
     for metric, values, better in pairs:
         first, second = values
@@ -197,7 +205,7 @@ def _compared(
     metric: str, first: str, second: str, values: Mapping[str, Floats], higher_is_better: bool, resolution: float
 ) -> PairedComparison:
     one, other = values[first], values[second]
-    # Scores above 1, such as log-odds, are as fine as their size allows.
+    # The precision of scores above 1, such as log-odds, is relative to their magnitude.
     noise = resolution * np.fmax(1.0, np.fmax(abs(one), abs(other)))
     differences = np.where(abs(one - other) < noise, 0.0, one - other)
     differences = differences[~np.isnan(differences)]
@@ -214,14 +222,14 @@ def _compared(
 
 
 def _student(difference: float, spread: float, count: int) -> float:
-    """Two-sided p-value of the mean difference."""
+    """The two-sided p-value of the mean difference."""
     if spread == 0:
         return 0.0
     return float(2 * special.stdtr(count - 1, -abs(difference) / spread * np.sqrt(count)))
 
 
 def _least(differing: float) -> float:
-    """The smallest two-sided p-value that so many signs can give."""
+    """The smallest two-sided p-value of a sign-flip test with this number of differing examples."""
     return float(min(1.0, 2.0 ** (1 - differing)))
 
 
@@ -239,11 +247,13 @@ def _adjusted(family: list[PairedComparison]) -> list[PairedComparison]:
 
 
 def _interval(pair: PairedComparison, adjusted: float, factor: float) -> tuple[float, float]:
-    """Of a level that leaves 0 out exactly where the adjusted p-value is below 0.05."""
+    """A confidence interval whose level is chosen so that it excludes 0 exactly if the adjusted p-value is below
+    0.05.
+    """
     if pair.count < 2 or pair.spread == 0:
         return pair.difference, pair.difference
     alone = _student(pair.difference, pair.spread, pair.count)
-    if adjusted >= LEVEL and alone > 0:  # those before it, or its signs, were not enough
+    if adjusted >= LEVEL and alone > 0:  # not significant because of an earlier step or the bound of the sign-flip test
         factor = max(factor, 1.001 * LEVEL / alone)
     half = -special.stdtrit(pair.count - 1, LEVEL / factor / 2) * pair.spread / np.sqrt(pair.count)
     return float(pair.difference - half), float(pair.difference + half)

@@ -1,4 +1,4 @@
-"""What was decided about an example: its own class, the class that the model predicts, and whether that is right."""
+"""Describes the decision on an example: its gold class, the predicted class, and whether the prediction is right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def gold(attribution: Attribution) -> str:
-    """The name of the example's own class; empty where it has none."""
+    """The name of the example's gold class; empty if it has none."""
     label = attribution.example.label
     if label is None or attribution.outputs == "values":
         return ""
@@ -27,14 +27,14 @@ def gold(attribution: Attribution) -> str:
 
 
 def predicted(attribution: Attribution) -> str:
-    """The name of the class that the model predicts; empty where it chooses none."""
+    """The name of the predicted class; empty for models that do not choose one class."""
     if attribution.outputs != "classes" or not attribution.probabilities:
         return ""
     return attribution.label(int(np.argmax(attribution.probabilities)))
 
 
 def about(attribution: Attribution, *, several: bool) -> str:
-    """Which example it is and whether the model is right about it, where that is known."""
+    """The example's id and whether the model is right about it, if that is known."""
     own, said = gold(attribution), predicted(attribution)
     judged = "" if not own else f"gold {own}" if not said else f"gold {own}, {'right' if own == said else 'wrong'}"
     place = f"example {attribution.example.id}" if judged or several else ""
@@ -42,7 +42,7 @@ def about(attribution: Attribution, *, several: bool) -> str:
 
 
 def cut_off(attribution: Attribution) -> str:
-    """What the model does not read of a text that is too long for it, and how it would; empty where it reads all."""
+    """A note on text that was cut off because it is longer than the model reads; empty if nothing was."""
     encoding = attribution.question.encoding
     if not encoding.truncated:
         return ""

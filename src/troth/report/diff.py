@@ -1,4 +1,4 @@
-"""What two runs have in common: which specs differ, and which numbers moved beyond their intervals."""
+"""Compares two runs: which specs differ, and which values moved beyond their intervals."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from troth.store.store import Store, Stored
 
 @dataclass(frozen=True)
 class Number:
-    """One metric of one explanation in both runs, over the same examples or not."""
+    """One metric of one explanation in both runs, not necessarily over the same examples."""
 
-    specs: Mapping[str, Any]  # what both have in common
+    specs: Mapping[str, Any]  # specs that both have in common
     before: Summary
     after: Summary
 
@@ -33,17 +33,17 @@ class Number:
 
     @property
     def moved(self) -> bool:
-        """Neither value lies within the other's interval."""
+        """Whether neither value lies within the other's interval."""
         before, after = self.before, self.after
         return before.value != after.value and not _within(before.value, after) and not _within(after.value, before)
 
 
 @dataclass(frozen=True)
 class RunDifference:
-    about: Mapping[str, tuple[Any, Any]]  # of run.json: versions, models, data
-    specs: Mapping[str, tuple[list[Any], list[Any]]]  # values that only the first, only the second run has
+    about: Mapping[str, tuple[Any, Any]]  # facts of run.json that differ: versions, models, data
+    specs: Mapping[str, tuple[list[Any], list[Any]]]  # values that only the first or only the second run has
     numbers: Sequence[Number]
-    only: tuple[int, int] = (0, 0)  # scores without a counterpart
+    only: tuple[int, int] = (0, 0)  # numbers of scores without a counterpart
     failed: tuple[int, int] = (0, 0)
 
     @property
@@ -52,7 +52,7 @@ class RunDifference:
 
 
 def diff(first: Store, second: Store) -> RunDifference:
-    """Matches the metric cells of two runs by the specs they share, and compares what they say over all their seeds."""
+    """Matches the metric cells of two runs by their common specs, and compares their values over all seeds."""
     cells = [[cell for cell in store.cells() if cell.kind == "metric"] for store in (first, second)]
     finished = [[cell for cell in some if not cell.error] for some in cells]
     here, there = (_values(some) for some in finished)
@@ -61,7 +61,7 @@ def diff(first: Store, second: Store) -> RunDifference:
         for key in sorted({*here, *there})
         if here[key].keys() != there[key].keys()
     }
-    # A spec that is another throughout (a new model) does not tell scores apart; it is what is compared.
+    # Specs without a common value (such as a new model) are not used for matching; they are what is compared.
     other = {key for key in only if not here[key].keys() & there[key].keys()}
     groups = [_groups(some, other | {"seed"}) for some in finished]
     numbers = [
@@ -87,13 +87,13 @@ def diff(first: Store, second: Store) -> RunDifference:
 
 
 def summary(store: Store, cells: Sequence[Stored]) -> Summary:
-    """A metric over its cells, as the metric sums itself up; seeds and clusters are averaged first."""
+    """The summary of a metric over its cells, as the metric defines it; seeds and clusters are averaged first."""
     measured = Measured.read(store, cells)
     return Clusters.read(store, cells).summary(_metric(cells[0]), measured)
 
 
 class _Unknown(Metric):
-    """A metric that is not in the catalog: its summary is the mean."""
+    """A metric that is not in the catalog; it is summarized by the mean."""
 
     higher_is_better = None
 
@@ -111,7 +111,7 @@ def _metric(cell: Stored) -> Metric:
 
 
 def _values(cells: Iterable[Stored]) -> defaultdict[str, dict[str, Any]]:
-    """Every spec's values, each under its canonical text."""
+    """The values of every spec, by their canonical text."""
     values: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for cell in cells:
         for key, value in cell.specs.items():
@@ -131,7 +131,7 @@ def _groups(cells: Iterable[Stored], leave_out: set[str]) -> dict[str, list[Stor
 
 
 def _about(first: Mapping[str, Any], second: Mapping[str, Any], path: str = "") -> dict[str, tuple[Any, Any]]:
-    """Facts of run.json that differ, by dotted name; what differs in every run is left out."""
+    """Facts of run.json that differ, by dotted name, except those that differ in every run."""
     differing: dict[str, tuple[Any, Any]] = {}
     for key in sorted({*first, *second} - {"created", "sessions", "planned"}):
         here, there = first.get(key), second.get(key)

@@ -1,10 +1,10 @@
-"""The same texts in two runs: whose explanation moved, and by how much more than its own noise.
+"""Compares the explanations of the same texts in two runs: which of them changed, and by how much more than noise.
 
 The distance of two explanations of a text is 1 − Spearman's correlation of their scores' magnitudes: 0 for the same
-ranking of its words, about 1 for unrelated ones. Between the runs it is the mean over every seed of one with every seed
-of the other, and the noise is the mean over every two seeds of one run. What is left, distance − noise, is 0 in
-expectation where nothing but the draws differs. A text has moved if even its closest two seeds of different runs are
-farther apart than any two seeds of one run.
+ranking of its words, about 1 for unrelated ones. Between the runs it is the mean over all pairs of one seed from each
+run, and the noise is the mean over all pairs of seeds within a run. The excess, distance − noise, has expectation 0 if
+only the random draws differ. A text has moved if even its closest two seeds of different runs are farther apart than
+any two seeds of one run.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _FIELDS = ("explainer", "texts", "distance", "noise", "moved by", "moved")
 
 @dataclass(frozen=True, eq=False)
 class TextDrift:
-    """One explainer on one text; `before` and `after` are those of the first seeds."""
+    """One explainer on one text; `before` and `after` are the explanations of the first seeds."""
 
     explainer: str
     before: Explained
     after: Explained
-    between: tuple[float, ...]  # distances of every seed of one run from every seed of the other
-    within: tuple[float, ...]  # of every two seeds of one run; empty where both have one seed
+    between: tuple[float, ...]  # distances between every seed of one run and every seed of the other
+    within: tuple[float, ...]  # distances between the seeds of each run; empty if both have one seed
 
     @property
     def distance(self) -> float:
@@ -45,32 +45,32 @@ class TextDrift:
 
     @property
     def noise(self) -> float:
-        """NaN where it is not known."""
+        """The mean distance between seeds of one run; NaN if it is not known."""
         return float(np.mean(self.within)) if self.within else math.nan
 
     @property
     def excess(self) -> float:
-        """By how much more than its noise it moved; the whole distance where the noise is not known."""
+        """The distance minus the noise; the whole distance if the noise is not known."""
         return self.distance - (self.noise if self.within else 0.0)
 
     @property
     def moved(self) -> bool | None:
-        """None where the noise is not known."""
+        """Whether the text has moved; None if the noise is not known."""
         return min(self.between) > max(self.within) + _ROUNDING if self.within else None
 
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """All texts that two runs share, by explainer; those that moved most come first."""
+    """All texts that two runs share, by explainer, sorted by their excess."""
 
     texts: Mapping[str, Sequence[TextDrift]]
-    labels: tuple[Sequence[str], Sequence[str]]  # of the classes, before and after
-    names: tuple[str, str]  # of the runs
-    left_out: int  # explanations whose units differ between the runs, or that rank nothing
+    labels: tuple[Sequence[str], Sequence[str]]  # labels of the classes, before and after
+    names: tuple[str, str]  # names of the runs
+    left_out: int  # explanations whose units differ between the runs, or whose scores are constant
     seeds: tuple[int, int]
 
     def sheet(self) -> Sheet:
-        """A row per explainer."""
+        """One row per explainer."""
         rows, records = [], []
         for explainer, every in self.texts.items():
             by_cluster = _by_cluster(every)
@@ -91,7 +91,7 @@ class Drift:
         return Sheet(title, columns, rows, plain.records, fields, plain.notes)
 
     def notes(self) -> list[str]:
-        """What a reader of the numbers must know."""
+        """Notes on how to read the numbers."""
         lines = [
             "Distance: 1 − Spearman's correlation of the words' magnitudes, 0 for the same ranking. Noise: the same "
             "between seeds of one run. Moved by: distance − noise, with its 95 % interval over texts."
@@ -112,7 +112,7 @@ class Drift:
 
 
 def drift(first: Store, second: Store) -> Drift:
-    """Matches texts by what is written in them, and explainers by their specs."""
+    """Matches texts by their content, and explainers by their specs."""
     sides = [_explanations(store) for store in (first, second)]
     shared = [name for name in sides[0] if name in sides[1]]
     if not shared:
@@ -165,7 +165,7 @@ def _drift(name: str, before: Sequence[Explained], after: Sequence[Explained]) -
 
 
 def _by_cluster(every: Sequence[TextDrift]) -> statistics.Floats:
-    """The excess of each independent text: copies and groups count once."""
+    """The excess of each independent text: clusters of copies and groups count once."""
     sources = [one.before.source for one in every]
     groups = [source.group for source in sources]
     together = clusters(
@@ -181,7 +181,7 @@ def _labels(store: Store) -> Sequence[str]:
 
 
 def lines(found: Drift, most: int) -> Iterator[str]:
-    """The texts that moved most, of all explainers but random."""
+    """The texts that moved most, over all explainers but random."""
     every = [one for name, some in found.texts.items() if name != "random" for one in some]
     for one in sorted(every, key=lambda one: -one.excess)[:most]:
         first, second = (
@@ -192,6 +192,6 @@ def lines(found: Drift, most: int) -> Iterator[str]:
 
 
 def decision(one: Explained, labels: Sequence[str]) -> str:
-    """The explained class and its probability."""
+    """The name and probability of the explained class."""
     name = labels[one.target] if one.target < len(labels) else f"class {one.target}"
     return f"{name} {one.probabilities[one.target]:.0%}" if one.target < len(one.probabilities) else name

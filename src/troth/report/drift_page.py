@@ -1,4 +1,4 @@
-"""The page of `troth diff --texts`: every text before and after, its words colored, those that moved most first."""
+"""The page of `troth diff --texts`: every text before and after with colored words, sorted by how much it moved."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from troth.report import explanation, export
 from troth.report.drift import Drift, TextDrift, decision
 from troth.report.page_overview import Explained
 
-_MOST = 200  # texts of each explainer
+_MOST = 200  # texts per explainer
 _BESIDE = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,22em),1fr));gap:.2em 2em"
 
 
 def write(path: Path, found: Drift) -> None:
-    """One self-contained file, in which everything from the runs is escaped."""
+    """Writes one self-contained file, in which all content of the runs is escaped."""
     export.write_page(path, "Which explanations moved?", _sections(found))
 
 

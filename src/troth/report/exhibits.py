@@ -1,6 +1,6 @@
-"""What a run shows, extracted once: a list of tables, most of them with a figure, that every format renders.
+"""The results of a run as a list of tables, most of them with a figure, that every format renders.
 
-The page of a run, plain HTML, csv, LaTeX, Markdown and figures all take their numbers from here.
+The page of a run, plain HTML, csv, LaTeX, Markdown and figures all take their values from here.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Rows = Sequence[Sequence[Any]]
 
 
 class Exhibit(NamedTuple):
-    """A table, perhaps with its figure, and the name of its files."""
+    """A table, optionally with a figure, and the name for its files."""
 
     name: str
     sheet: Sheet
-    drawn: Mapping[str, bytes] = MappingProxyType({})  # the figure by ending, where it was drawn when it was computed
+    drawn: Mapping[str, bytes] = MappingProxyType({})  # the figure by file suffix, if it was drawn when it was computed
 
 
 def _exhibit(
@@ -48,7 +48,7 @@ def _exhibit(
 
 
 def board_exhibits(board: Leaderboard) -> Iterator[Exhibit]:
-    """All that a leaderboard has to show, as far as it was measured."""
+    """All tables and figures of a leaderboard, as far as they were measured."""
     names, meta, title = short_names(board.metrics), board.meta, board.title
     yield Exhibit("leaderboard", board.sheet())
     erased = {
@@ -151,7 +151,7 @@ def board_exhibits(board: Leaderboard) -> Iterator[Exhibit]:
 
 
 def _lines(erased: Mapping[tuple[str, str], Summary], names: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Curves as they are drawn, by metric and name; the random one is that of the metric's first explainer."""
+    """The curves by metric and name; the random curve is that of the metric's first explainer."""
     curves: dict[str, dict[str, Any]] = {}
     for (metric, explainer), summary in erased.items():
         lines, extra = curves.setdefault(names[metric], {}), summary.extra
@@ -168,7 +168,7 @@ def _grouped(items: Iterable[tuple[str, str, Any]]) -> dict[str, dict[str, Any]]
 
 
 def notes(board: Leaderboard) -> dict[str, list[str]]:
-    """What a leaderboard must be read with: lines below their titles, where there are any."""
+    """Notes on a leaderboard: titles with the lines below them."""
     undefined = [
         f"{explainer} × {metric}: {count} undefined, {why}"
         for (explainer, metric), summary in board.summaries.items()
@@ -184,7 +184,7 @@ def notes(board: Leaderboard) -> dict[str, list[str]]:
 
 
 def example_exhibits(facts: Mapping[str, Any]) -> Iterator[Exhibit]:
-    """The exhibits that rest on single examples, from the facts of a board as page_board.py gives them."""
+    """The tables and figures that are computed from single examples, from the facts of page_board.py."""
     title, labels = facts["title"], facts["labels"]
     if facts["curves"]:
         short = {metric["name"]: metric["short"] for metric in facts["metrics"]}
@@ -253,7 +253,7 @@ def example_exhibits(facts: Mapping[str, Any]) -> Iterator[Exhibit]:
 
 
 def write(folder: Path, shown: Iterable[Exhibit]) -> list[Path]:
-    """The files of every exhibit, numbered in order; other files of the folder stay."""
+    """Writes the files of every exhibit, numbered in order; other files in the folder are kept."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

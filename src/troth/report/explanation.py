@@ -1,6 +1,8 @@
-"""An attribution as colored text, HTML for notebooks and reports, rich text for the terminal; its numbers in words.
+"""An attribution as colored text: HTML for notebooks and reports, rich text for the terminal; and its values in
+words.
 
-Blue pushes toward the target, orange away from it; color-blind readers can tell both, on dark and light ground.
+Blue pushes toward the target, orange away from it; both are distinguishable with color blindness, on light and dark
+backgrounds.
 """
 
 from __future__ import annotations
@@ -26,26 +28,26 @@ if TYPE_CHECKING:
     from troth.core.results import Matrix
     from troth.core.types import Attribution
 
-_SHOWN = 5  # units with their numbers
+_SHOWN = 5  # number of units that are listed with their scores
 _LONGEST = 30  # characters of a unit, which may be a sentence
-FAINT = 0.2  # of the largest score: below it a unit gets no color in the terminal, and no line or sign
+FAINT = 0.2  # fraction of the largest score; units below it get no color in the terminal, and no line or sign
 UNDIRECTED = "how much, not which way"
 _FOR, _AGAINST = (37, 99, 235), (217, 119, 6)
-# As many columns as there is room for: methods side by side on a screen, one below the other on a phone.
+# As many columns as fit: methods side by side on a screen, one below the other on a phone.
 _COLUMNS = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,22em),1fr));gap:.5em 2em"
 
 
 def strengths(of: Attribution | Matrix) -> np.ndarray:
-    """[units] or [targets, units] scores over the largest magnitude of all: −1 … 1."""
+    """[units] or [targets, units] scores divided by their largest magnitude: −1 … 1."""
     scores = np.nan_to_num(np.asarray(of.scores, dtype=np.float64))
     largest = np.abs(scores).max(initial=0.0)
     return scores / largest if largest > 0 else scores
 
 
 def heading(attribution: Attribution) -> str:
-    """What was explained: the class, its probability, the contrast; and the strongest other class.
+    """What was explained: the class, its probability, the contrast, and the strongest other class.
 
-    A label is a question of its own, answered with yes or no; a value is just shown.
+    A label is answered with yes or no; for values, only the value is shown.
     """
     name, probabilities = attribution.label(attribution.target), attribution.probabilities
     probability = probabilities[attribution.target] if probabilities else float("nan")
@@ -54,7 +56,8 @@ def heading(attribution: Attribution) -> str:
     if written := attribution.question.encoding.written:
         what = f"“{''.join(text for _, text in written).strip()}”" if attribution.target == 0 else f"“{name.strip()}”"
         tokens = f", {len(written)} tokens" if attribution.target == 0 and len(written) > 1 else ""
-        if " rather than " in name and attribution.target == 0 and len(attribution.labels) == 1:  # a foil
+        # Contrasted with a foil.
+        if " rather than " in name and attribution.target == 0 and len(attribution.labels) == 1:
             return f"{what} {name[name.index('rather than') :]} (log-probability {probability:+.2f} above the other's)"
         return f"{what}{rather} (log-probability {probability:.2f}{tokens})"
     if attribution.outputs == "values":
@@ -72,7 +75,7 @@ def heading(attribution: Attribution) -> str:
 
 
 def html(attribution: Attribution, *, prompt: bool = True) -> str:
-    """One self-contained, escaped HTML fragment, readable on dark and light ground; its numbers below it."""
+    """One self-contained, escaped HTML fragment for light and dark backgrounds, with the values below the text."""
     strength = strengths(attribution)
     parts = []
     for text, unit, role in layout(attribution, prompt=prompt):
@@ -106,7 +109,7 @@ def html(attribution: Attribution, *, prompt: bool = True) -> str:
 
 
 def sections(by_text: Sequence[Sequence[Attribution]]) -> Iterator[str]:
-    """Of a page: every text with its methods side by side and how they compare, then a legend."""
+    """Sections of a page: every text with its methods side by side and their comparison, then a legend."""
     for attributions in by_text:
         comparison = markup.escape(sentence(attributions))
         prompt = shared_prompt(attributions)
@@ -120,7 +123,9 @@ def sections(by_text: Sequence[Sequence[Attribution]]) -> Iterator[str]:
 
 
 def ground(strength: float) -> str:
-    """Color, and a line below that tells both directions in print, too: solid toward the class, dotted away."""
+    """The background color, and an underline that shows the direction in print as well: solid toward the class, dotted
+    away from it.
+    """
     red, green, blue = _FOR if strength >= 0 else _AGAINST
     line = f"border-bottom:2px {'solid' if strength > 0 else 'dotted'}" if abs(strength) >= FAINT else ""
     color = f"rgba({red},{green},{blue},{0.6 * abs(strength):.2f})"
@@ -128,7 +133,7 @@ def ground(strength: float) -> str:
 
 
 def text(attribution: Attribution, *, prompt: bool = True) -> Text:
-    """The text with colored ground, for the terminal."""
+    """The text with colored backgrounds, for the terminal."""
     from rich.text import Text
 
     from troth.core.terminal import visible
@@ -151,9 +156,9 @@ def text(attribution: Attribution, *, prompt: bool = True) -> Text:
 
 
 def style(strength: float) -> str:
-    """Five steps of ground, each with the ink that reads on it; faint scores leave the terminal's own colors.
+    """Five levels of background color, each with a readable text color; faint scores keep the terminal's own colors.
 
-    What pushes away is underlined, too: nothing is told by color alone.
+    Units that push away are also underlined, so that nothing is conveyed by color alone.
     """
     level = int(min(abs(strength), 1) * 4.999)
     if level == 0:
@@ -166,13 +171,13 @@ def style(strength: float) -> str:
 
 
 def method_of(attribution: Attribution) -> str:
-    """The name of the method; of one whose scores have no sign, also that."""
+    """The name of the method, with a note if its scores have no sign."""
     name = attribution.explainer.partition("(")[0] or "imported scores"
     return name if attribution.signed else f"{name} ({UNDIRECTED})"
 
 
 def line(attribution: Attribution) -> str:
-    """The text's id, the method, the class and the strongest units, in one line: no tensor, and not the whole text."""
+    """The text's id, the method, the class and the strongest units on one line, without tensors or the full text."""
     shown = "{:.4g}".format if attribution.outputs == "values" else percent
     said = "".join(f" ({shown(value)})" for value in attribution.probabilities[attribution.target :][:1])
     units = strongest(attribution) if attribution.question.n_units else "no units"
@@ -181,7 +186,7 @@ def line(attribution: Attribution) -> str:
 
 
 def lines(attribution: Attribution) -> Iterator[str]:
-    """The strongest units, then the proof."""
+    """The strongest units, the interactions if there are any, and the proof."""
     if attribution.question.n_units:
         yield strongest(attribution)
     if isinstance(attribution, Interactions):
@@ -191,7 +196,7 @@ def lines(attribution: Attribution) -> Iterator[str]:
 
 
 def strongest(attribution: Attribution) -> str:
-    """The units with the largest scores, either way, with their numbers."""
+    """The units with the largest magnitudes, with their scores."""
     scores = np.nan_to_num(attribution.scores)
     order = np.argsort(-np.abs(scores), kind="stable")[:_SHOWN]
     names = (number_of(attribution, unit).strip() or _short(attribution.units[unit]) for unit in order)
@@ -201,7 +206,7 @@ def strongest(attribution: Attribution) -> str:
 
 
 def _proof_line(attribution: Attribution, proof: Proof) -> str:
-    """What the model says without the top units; and without random ones, as far as that differs from choice to choice.
+    """The model's output without the top units, and its range without random units.
 
     "Without its top 2 of 10 words: 98 % → 6 %. Without 2 random words: 31–100 %."
     """
@@ -223,7 +228,7 @@ def legend(
     away: str = "- or underlined orange",
     either: str = "^ or blue",
 ) -> Iterator[str]:
-    """What colors and signs stand for, as far as they are used, and how the proof was made."""
+    """Explains the colors and signs that are used, and how the proof was made."""
     outputs = {attribution.outputs for attribution in attributions}
     written = attributions and all(attribution.question.encoding.written for attribution in attributions)
     is_value = outputs == {"values"} and not written
@@ -243,7 +248,7 @@ def legend(
 
 
 def legend_html(attributions: Sequence[Attribution]) -> str:
-    """The legend of a page, where a line below a word tells the directions apart in print."""
+    """The legend of a page, where underlines distinguish the directions in print."""
     lines = legend(attributions, "blue with a solid line", "orange with a dotted line", "blue")
     return "<br>".join(f"<small>{markup.escape(line)}</small>" for line in lines)
 
@@ -251,5 +256,5 @@ def legend_html(attributions: Sequence[Attribution]) -> str:
 def _short(text: str) -> str:
     words = " ".join(text.split())
     if not any(letter.isalnum() for letter in words):
-        return f"'{words}'"  # a comma would read as one of ours
+        return f"'{words}'"  # quoted, because a comma would look like a separator of the list
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"

@@ -1,4 +1,6 @@
-"""Explanations in the terminal: colors where there are any, signs under the text where not (pipes, files, NO_COLOR)."""
+"""Explanations in the terminal: with colors if they are available, otherwise with signs under the text (pipes, files,
+NO_COLOR).
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,15 @@ if TYPE_CHECKING:
     from troth.core.results import Matrix
     from troth.core.types import Attribution
 
-_NARROWEST = 48  # columns of the terminal that a method needs to stand next to another
+_NARROWEST = 48  # minimum width of a method's column if methods are shown side by side
 _GAP = 2
-# Styles that a terminal without color still shows, each standing for one sign.
+# Styles that are visible without color, each standing for one sign.
 _STYLES = {"+": "underline bold", "-": "underline", "^": "underline italic"}
 _SIGNS = {style: sign for sign, style in _STYLES.items()}
 
 
 def show(console: Console, by_text: Sequence[Sequence[Attribution]]) -> None:
-    """Every text's class, its methods, side by side where the width allows, how faithful they are, and a legend."""
+    """Shows the class of every text, its methods, side by side if they fit, how faithful they are, and a legend."""
     plain = console.no_color or console.color_system is None
     for attributions in by_text:
         place = about(attributions[0], several=len(by_text) > 1)
@@ -61,7 +63,7 @@ def _print_legend(console: Console, attributions: Sequence[Attribution]) -> None
 def _block(
     attribution: Attribution, console: Console, width: int, plain: bool, prompt: bool
 ) -> Iterator[RenderableType]:
-    """One method: its name, the text, its numbers."""
+    """One method: its name, the text and its values."""
     yield Text(visible(explanation.method_of(attribution)), "dim")
     if plain:
         yield from (Text("  ") + line for line in signed_lines(attribution, console, width - 4, prompt=prompt))
@@ -72,7 +74,7 @@ def _block(
 
 
 def _beside(blocks: Sequence[RenderableType], width: int) -> Table:
-    """Blocks of one width next to each other."""
+    """Blocks of equal width side by side."""
     columns = Table.grid(padding=(0, _GAP, 0, 0), pad_edge=False)
     for _ in blocks:
         columns.add_column(width=width)
@@ -81,7 +83,7 @@ def _beside(blocks: Sequence[RenderableType], width: int) -> Table:
 
 
 def show_matrices(console: Console, by_text: Sequence[Sequence[Matrix]]) -> None:
-    """Every text and what was written after it, a matrix per method, and a legend."""
+    """Shows every text and its continuation, a matrix per method, and a legend."""
     for matrices in by_text:
         first = matrices[0].attributions[0]
         plain = replace(first, scores=0 * first.scores, question=replace(first.question, target=0))
@@ -106,7 +108,7 @@ def _remarks(attribution: Attribution) -> Iterator[str]:
 
 
 def signed_lines(attribution: Attribution, console: Console, width: int, *, prompt: bool = True) -> Iterator[Text]:
-    """The text in lines of at most `width`; a line that has signs is followed by them."""
+    """The text in lines of at most `width`; a line with marked units is followed by a line of signs."""
     strength = strengths(attribution)
     shown = Text()
     for raw, unit, role in layout(attribution, prompt=prompt):

@@ -1,6 +1,6 @@
-"""A sheet as LaTeX, Markdown, csv, HTML or a data frame; and pages of HTML.
+"""A sheet as LaTeX, Markdown, csv, HTML or a data frame; and HTML pages.
 
-A page is one file: nothing comes from elsewhere, and it is readable on dark and light ground.
+A page is one file without external resources, readable on light and dark backgrounds.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ section { margin: 1.2rem 0; }
 
 
 def text(sheets: Sequence[Sheet], form: str) -> str:
-    """Several tables in one of the formats; as csv they are one."""
+    """Several tables in one of the formats; csv joins them into one table."""
     if form == "csv":
         fields = dict.fromkeys(name for sheet in sheets for name in sheet.fields)
         return csv_text(fields, ([record.get(name) for name in fields] for sheet in sheets for record in sheet.records))
@@ -52,14 +52,14 @@ def text(sheets: Sequence[Sheet], form: str) -> str:
 
 
 def to(path: Place, text: str) -> str:
-    """The text, which is also written where a path is given."""
+    """Returns the text, and also writes it if a path is given."""
     if path is not None:
         write(Path(path), text.encode())
     return text
 
 
 def write(path: Path, content: bytes, *, own: bool = False) -> None:
-    """A whole file or none; `own` is one of ours in a folder that the user named."""
+    """Writes the whole file or nothing; `own` marks a file of troth in a folder that the user named."""
     try:
         write_output(path, content, own=own)
     except CannotWriteError as error:
@@ -78,7 +78,7 @@ def frame(sheet: Sheet) -> Any:
 
 
 def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A heading and rows; None and NaN are empty, and no text is a formula to a spreadsheet."""
+    """A header and rows; None and NaN are empty, and text that spreadsheets would read as a formula is escaped."""
     text = io.StringIO()
     writer = files.writer(text, lineterminator="\n")
     writer.writerow(map(_harmless, names))
@@ -87,7 +87,7 @@ def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _harmless(value: Any) -> Any:
-    """A text that a spreadsheet would run begins with a quotation mark, which it hides."""
+    """Prefixes text that a spreadsheet would execute with an apostrophe, which spreadsheets hide."""
     is_formula = isinstance(value, str) and value.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
     return f"'{value}" if is_formula else value
 
@@ -109,14 +109,14 @@ def _cell(cell: TableCell) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Shown as it is written; an underscore within a word needs nothing."""
+    """Escapes Markdown; an underscore within a word needs no escape."""
     for special in "\\|*`[]":
         text = text.replace(special, f"\\{special}")
     return " ".join(text.replace("&", "&amp;").replace("<", "&lt;").split())
 
 
 def latex_escaped(text: str) -> str:
-    """The text as LaTeX prints it.
+    """Escapes text for LaTeX.
 
     >>> print(latex_escaped("a_b & 5 % of {c}"))
     a\\_b \\& 5 \\% of \\{c\\}
@@ -125,9 +125,9 @@ def latex_escaped(text: str) -> str:
 
 
 def latex(sheet: Sheet, *, intervals: bool = True) -> str:
-    """A floating table with a caption: letters raised, and each row's intervals below its values.
+    """A floating table with a caption: letters as superscripts, and each row's intervals below its values.
 
-    The document needs \\usepackage{booktabs} and graphicx, which makes a table smaller that is too wide.
+    The document needs \\usepackage{booktabs} and graphicx, which scales down a table that is too wide.
     """
     columns = "".join("r" if column.number else "l" for column in sheet.columns)
     notes = " ".join(latex_escaped(note) for note in sheet.notes)
@@ -137,7 +137,7 @@ def latex(sheet: Sheet, *, intervals: bool = True) -> str:
         r"\centering",
         rf"\caption{{{latex_escaped(sheet.title)}.{' ' if notes else ''}{notes}}}",
         rf"\label{{tab:{re.sub('[^a-z0-9]+', '-', sheet.title.lower()).strip('-')[:60].strip('-')}}}",
-        # Measured first: only a table that is wider than the text is made smaller.
+        # The table is measured first, so that it is scaled only if it is wider than the text.
         rf"\setbox0=\hbox{{\begin{{tabular}}{{{columns}}}",
         r"\toprule",
         _latex_row(_latex_head(column.head) for column in sheet.columns),
@@ -153,7 +153,7 @@ def latex(sheet: Sheet, *, intervals: bool = True) -> str:
 
 
 def _latex_head(head: str) -> str:
-    """A heading; how units are erased stands below the metric's name."""
+    """A column heading; the masking is on a second line below the metric's name."""
     name, by, masking = head.partition(" by ")
     if not by:
         return latex_escaped(head)
@@ -172,7 +172,7 @@ def _latex_row(cells: Iterable[str]) -> str:
 
 
 def html_page(title: str, sections: Iterable[str]) -> str:
-    """The page; the title is escaped here, the sections are HTML already."""
+    """An HTML page; the title is escaped here, and sections must already be HTML."""
     body = "\n".join(f"<section>{section}</section>" for section in sections)
     name = markup.escape(title)
     return (
@@ -184,18 +184,20 @@ def html_page(title: str, sections: Iterable[str]) -> str:
 
 
 def made_by(model: str, data: str | None = None) -> str:
-    """Of a page: the model, the data, the date and the version."""
+    """A line for pages with the model, the data, the date and the version."""
     parts = (f"model {model}", f"data {data}" if data else "", time.strftime("%Y-%m-%d"), f"troth {troth.__version__}")
     return f'<p class="muted">{markup.escape(" · ".join(filter(None, parts)))}</p>'
 
 
 def write_page(path: Path, title: str, sections: Iterable[str], *, own: bool = False) -> None:
-    """The page as a file; a half-written one is never left behind."""
+    """Writes a page to a file, completely or not at all."""
     write(path, html_page(title, sections).encode(), own=own)
 
 
 def require_place(path: Path) -> None:
-    """One line for a path that no page can be written to, before any work; nothing is made."""
+    """Raises a one-line error for a path to which no page can be written, before any work and without creating
+    anything.
+    """
     try:
         if stat.S_ISDIR(path.stat().st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -213,7 +215,7 @@ def html_table(caption: str, head: Iterable[str], rows: Iterable[Iterable[TableC
 
 
 def html(sheet: Sheet) -> str:
-    """A sheet as such a table."""
+    """A sheet as an HTML table."""
     return html_table(sheet.title, [column.head for column in sheet.columns], sheet.rows)
 
 

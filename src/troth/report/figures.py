@@ -1,7 +1,7 @@
 """Sheets as figures: dots with intervals for a leaderboard, curves, heat maps, costs, bars, a histogram for scores.
 
-Colors are Okabe and Ito's, which people with any kind of color blindness tell apart; every name also has a marker and a
-line of its own, so that nothing is told by color alone.
+The colors are those of Okabe and Ito, which are distinguishable with any kind of color blindness; every name also has
+its own marker and line style, so that nothing is conveyed by color alone.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ ENDINGS = (".png", ".pdf", ".svg")
 BLUE, VERMILION, GRAY = "#0072B2", "#D55E00", "#777777"
 _COLORS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS, _LINES = "osD^vPX*", ("-", "--", "-.", ":")
-_LEAST = 0.1  # milliseconds, where an axis of powers begins
-_ACROSS = 3  # panels in a row
+_LEAST = 0.1  # milliseconds at which a logarithmic axis begins
+_ACROSS = 3  # panels per row
 _MOST = 8  # attributions in one figure
-_UNITS = 25  # of one attribution: those that matter most
-# Text stays text, a $ is a letter, and the same results give the same bytes.
+_UNITS = 25  # units shown per attribution: those with the largest scores
+# Keeps text as text, does not interpret $, and writes the same bytes for the same results.
 _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none", "svg.hashsalt": "troth", "pdf.fonttype": 42, "text.parse_math": False,
 }  # fmt: skip
 
 
 def plot(sheets: Sequence[Sheet], path: str | Path | None = None) -> Figure:
-    """One figure, its parts below each other, written where a path is given."""
+    """Draws the sheets below each other in one figure, which is saved if a path is given."""
     if path is not None and Path(path).suffix.lower() not in ENDINGS:
         raise TrothError(f"cannot draw {Path(path).name!r}; end the name with .png, .pdf or .svg")
     for sheet in sheets:
@@ -67,7 +67,7 @@ def plot(sheets: Sequence[Sheet], path: str | Path | None = None) -> Figure:
 
 
 def as_file(figure: Figure, ending: str, dpi: int = 200) -> bytes:
-    """What a file with this ending holds."""
+    """The content of a file with this suffix."""
     from matplotlib import rc_context
 
     content = io.BytesIO()
@@ -79,7 +79,7 @@ def as_file(figure: Figure, ending: str, dpi: int = 200) -> bytes:
 
 
 def _show_controls(figure: Figure) -> None:
-    """Control characters in names and texts become visible escapes: an SVG file would hold them as they are."""
+    """Replaces control characters in names and texts with visible escapes, because SVG files would contain them."""
     from matplotlib.axis import Axis
     from matplotlib.text import Text
 
@@ -94,14 +94,14 @@ def _show_controls(figure: Figure) -> None:
 
 
 def inline(sheet: Sheet) -> str:
-    """A sheet's figure as HTML that needs no file; on white, whatever the page's ground is: its ink is black."""
+    """A sheet's figure as HTML without external files, on a white background because its text is black."""
     drawn = base64.b64encode(as_file(plot([sheet]), ".svg")).decode()
     style = "background:#fff;max-width:100%"
     return f'<img alt="{markup.escape(sheet.title)}" style="{style}" src="data:image/svg+xml;base64,{drawn}">'
 
 
 def _size(part: Any) -> tuple[float, float]:
-    """Inches: by the number of panels and of the rows in them."""
+    """The size in inches, from the number of panels and of the rows in them."""
     grid = part.axes[0].get_gridspec() if part.axes else None
     rows = max((len(axes.get_yticks()) if axes.get_label() == "rows" else 10 for axes in part.axes), default=10)
     down, across = (grid.nrows, grid.ncols) if grid is not None else (1, 1)
@@ -109,7 +109,7 @@ def _size(part: Any) -> tuple[float, float]:
 
 
 class LineStyle(NamedTuple):
-    """How one name is drawn, everywhere in a figure."""
+    """How a name is drawn, everywhere in a figure."""
 
     color: str
     marker: str
@@ -117,7 +117,7 @@ class LineStyle(NamedTuple):
 
 
 def line_styles(names: Sequence[str]) -> dict[str, LineStyle]:
-    """A style for each name, whatever their order; random is gray and dotted. No two are alike among the first 56."""
+    """A style for each name, independent of their order; random is gray and dotted. The first 56 are all different."""
     real = sorted({name for name in names if name.lower() != "random"})
     chosen = {
         name: LineStyle(
@@ -129,7 +129,7 @@ def line_styles(names: Sequence[str]) -> dict[str, LineStyle]:
 
 
 def panels(figure: Figure, titles: Sequence[str], across: int = _ACROSS, sharey: bool = False) -> list[Axes]:
-    """A panel per title, so many in a row."""
+    """One panel per title, at most `across` per row."""
     across = min(across, max(1, len(titles)))
     every = list(figure.subplots(-(-max(1, len(titles)) // across), across, squeeze=False, sharey=sharey).flat)
     for axes, title in zip(every, titles, strict=False):
@@ -141,14 +141,14 @@ def panels(figure: Figure, titles: Sequence[str], across: int = _ACROSS, sharey:
 
 
 def _name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """One row per name, the first at the top; the height of a figure depends on how many there are."""
+    """One row per name, the first at the top; the number of rows determines the height of the figure."""
     axes.set_label("rows")
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
 
 
 def draw_curves(figure: Figure, curves: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]]) -> None:
-    """A panel per metric: what is left of the performance as more and more is erased."""
+    """One panel per metric: the remaining performance as more units are erased."""
     names = line_styles(list(dict.fromkeys(name for lines in curves.values() for name in lines)))
     for axes, lines in zip(panels(figure, list(curves)), curves.values(), strict=True):
         for name, (ratios, values) in lines.items():
@@ -159,7 +159,7 @@ def draw_curves(figure: Figure, curves: Mapping[str, Mapping[str, tuple[Sequence
 
 
 def draw_bands(figure: Figure, panels_of: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) -> None:
-    """A panel per metric: means with their intervals as bands."""
+    """One panel per metric: means with their intervals as bands."""
     names = line_styles(list(dict.fromkeys(name for lines in panels_of.values() for name in lines)))
     for place, (axes, lines) in enumerate(zip(panels(figure, list(panels_of)), panels_of.values(), strict=True)):
         for name, line in lines.items():
@@ -174,7 +174,7 @@ def draw_bands(figure: Figure, panels_of: Mapping[str, Mapping[str, Mapping[str,
 
 
 def draw_bars(figure: Figure, groups: Mapping[str, Mapping[str, float]]) -> None:
-    """A panel per group: a bar for each name, the longest first."""
+    """One panel per group: a bar for each name, the longest first."""
     for axes, values in zip(panels(figure, list(groups)), groups.values(), strict=True):
         axes.barh(range(len(values)), list(values.values()), color=BLUE)
         axes.set_yticks(range(len(values)), list(values))
@@ -182,7 +182,7 @@ def draw_bars(figure: Figure, groups: Mapping[str, Mapping[str, float]]) -> None
 
 
 def draw_calibration(figure: Figure, bins: Sequence[tuple[float, float, int]]) -> None:
-    """How often the model is right by how sure it is; larger dots hold more examples."""
+    """Accuracy by the confidence of the model; larger dots contain more examples."""
     (axes,) = panels(figure, [""])
     axes.plot([0, 1], [0, 1], color=GRAY, linestyle="--", linewidth=0.8)
     most = max(count for *_, count in bins)
@@ -195,7 +195,7 @@ def draw_calibration(figure: Figure, bins: Sequence[tuple[float, float, int]]) -
 
 
 def draw_dots(figure: Figure, groups: Mapping[str, Mapping[str, TableCell]], level: float = math.nan) -> None:
-    """A panel per group: a dot with whiskers per name, and a dashed line at the level that means nothing."""
+    """One panel per group: a dot with an interval per name, and a dashed line at the neutral value."""
     for axes, cells in zip(panels(figure, list(groups)), groups.values(), strict=True):
         for place, cell in enumerate(cells.values()):
             if cell.defined:
@@ -207,7 +207,7 @@ def draw_dots(figure: Figure, groups: Mapping[str, Mapping[str, TableCell]], lev
 
 
 def draw_heat(figure: Figure, names: Sequence[str], values: Mapping[tuple[str, str], float]) -> None:
-    """How far every two agree, −1 … 1, with the number in the square."""
+    """The agreement of every pair, −1 … 1, with the value in the square."""
     axes = figure.subplots()
     squares = np.full((len(names), len(names)), np.nan)
     for row, first in enumerate(names):
@@ -225,7 +225,7 @@ def draw_heat(figure: Figure, names: Sequence[str], values: Mapping[tuple[str, s
 
 
 def draw_costs(figure: Figure, seconds: Mapping[str, float], groups: Mapping[str, Mapping[str, float]]) -> None:
-    """A panel per metric: its number against what an explanation takes, in milliseconds."""
+    """One panel per metric: its value against the milliseconds per explanation."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     names = line_styles(list(seconds))
@@ -239,13 +239,14 @@ def draw_costs(figure: Figure, seconds: Mapping[str, float], groups: Mapping[str
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))  # its own would be TeX
+        # The default formatter would produce TeX.
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.set_xlabel("ms per example", size=8)
         axes.legend(fontsize=6)
 
 
 def draw_board(figure: Figure, title: str, metrics: Sequence[Column], rows: Sequence[Sequence[TableCell]]) -> None:
-    """A panel per metric; the best filled, dotted what is no better than random, a dashed line where random is."""
+    """One panel per metric: the best explainer filled, those no better than random dotted, a dashed line at random."""
     explainers = [row[0].text for row in rows]
     heads = [column.head for column in metrics]
     for number, axes in enumerate(panels(figure, heads, across=4, sharey=True), start=1):
@@ -267,7 +268,7 @@ def draw_board(figure: Figure, title: str, metrics: Sequence[Column], rows: Sequ
 
 
 def draw_attributions(figure: Figure, attributions: Sequence[Attribution]) -> None:
-    """Bars per unit in reading order; hatched where a unit pushes away from the class."""
+    """Bars per unit in reading order, hatched if a unit pushes away from the class."""
     if not 1 <= len(attributions) <= _MOST:
         raise TrothError(
             f"a figure shows 1 to {_MOST} attributions, not {len(attributions)}; take a part of the list: "
@@ -285,7 +286,7 @@ def draw_attributions(figure: Figure, attributions: Sequence[Attribution]) -> No
 
 
 def draw_scores(figure: Figure, scores: Sequence[Score]) -> None:
-    """How the values spread over examples, and their mean."""
+    """The distribution of the values over examples, and their mean."""
     values = np.array([score.value for score in scores], np.float64)
     defined = values[np.isfinite(values)]
     axes = figure.subplots()

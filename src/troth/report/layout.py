@@ -1,4 +1,6 @@
-"""What an explained text is shown as, in order: the prompt, the text cut into its units, its pair, what was written."""
+"""The order in which the parts of an explained text are shown: the prompt, the text split into units, its pair, the
+continuation.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def pieces(attribution: Attribution, segment: int = 0) -> Iterator[tuple[str, int | None]]:
-    """The text of one segment cut into (text, unit), with None for what lies between units."""
+    """Splits the text of one segment into (text, unit), with None for text between units."""
     encoding = attribution.question.encoding
     texts = {0: encoding.example.text, 1: encoding.example.text_pair or ""}
     text = texts[segment] if segment in texts else dict(encoding.around)[segment]
@@ -27,10 +29,11 @@ def pieces(attribution: Attribution, segment: int = 0) -> Iterator[tuple[str, in
 
 
 def layout(attribution: Attribution, *, prompt: bool = True) -> Iterator[tuple[str, int | None, str]]:
-    """All that is shown, cut into (text, unit, role): "text", a "prompt" around it, or the "bar" within a pair.
+    """Everything that is shown, split into (text, unit, role): "text", a "prompt" around it, or the "bar" within a
+    pair.
 
-    Each of several passages begins with its "number". Of a continuation also what was "written", and of that what is
-    "explained": all of it or one token.
+    If there are several passages, each begins with its "number". A continuation is "written", and the part of it that
+    is explained (all of it or one token) is "explained".
     """
     example, around = attribution.example, attribution.question.encoding.around
     bar: tuple[int | None, str] = (None, "")
@@ -48,20 +51,20 @@ def layout(attribution: Attribution, *, prompt: bool = True) -> Iterator[tuple[s
     if written and around and not prompt:
         yield "\n", None, "text"  # in place of the end of the prompt
     earlier = "".join(token for _, token in written[:-1])
-    # Where earlier tokens are units, they were shown as such.
+    # Earlier tokens that are units have already been shown.
     shown = len(written) - 1 if earlier and around[-1:] and around[-1] == (around[-1][0], earlier) else 0
     for number, (_, token) in enumerate(written[shown:], start=1 + shown):
         yield token, None, "explained" if attribution.target in (0, number) else "written"
 
 
 def number_of(attribution: Attribution, unit: int) -> str:
-    """What a passage is called where there are several: "[1] "; empty of any other unit."""
+    """The number of a passage if there are several, such as "[1] "; empty for any other unit."""
     question = attribution.question
     return f"[{unit + 1}] " if question.encoding.unit_kind == "passage" and question.n_units > 1 else ""
 
 
 def shared_prompt(attributions: Sequence[Attribution]) -> str:
-    """The prompt around the text that several methods explain, to be shown once; empty where each shows its own."""
+    """The prompt around the text that several methods explain, to be shown once; empty if each shows its own."""
     around = attributions[0].question.encoding.around
     texts = [segment for segment, _ in around if segment is not None]
     if len(attributions) < 2 or len(texts) != 1 or len(around) == 1:

@@ -1,4 +1,4 @@
-"""A bench as a run of MLflow, in the active run or in one of its own."""
+"""Logs a bench to MLflow, in the active run or in a new one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def log_to_mlflow(board: Bench | Leaderboard) -> str:
-    """Logs parameters, numbers with their intervals, tables, report.html and figures; returns the id of the run."""
+    """Logs parameters, values with their intervals, tables, report.html and figures; returns the id of the run."""
     with importing("mlflow", "logging to MLflow"):
         import mlflow
     with logged(board) as found:

@@ -1,4 +1,4 @@
-"""A bench as a run of Weights & Biases: offline, unless WANDB_MODE says otherwise."""
+"""Logs a bench to Weights & Biases: offline, unless WANDB_MODE is set otherwise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def log_to_wandb(board: Bench | Leaderboard) -> str:
-    """Logs what `log_to_mlflow` does, in the active run or in one of its own; returns the id of the run."""
+    """Logs the same as `log_to_mlflow`, in the active run or in a new one; returns the id of the run."""
     with importing("wandb", "logging to Weights & Biases"):
         import wandb
     with logged(board) as found:

@@ -1,4 +1,4 @@
-"""What a bench hands to a tracker of experiments, whichever: parameters, numbers, tables and files.
+"""What a bench passes to an experiment tracker: parameters, numbers, tables and files.
 
 A tracker is one file, `log_to_NAME.py`, with a function of that name that takes a bench or a leaderboard.
 """
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from troth.sweep.bench import Bench
 
 TRACKERS = ("mlflow", "wandb")
-_LONGEST = 250  # characters of a parameter or of a name, which every tracker takes
+_LONGEST = 250  # maximum length of a parameter or a name that every tracker accepts
 
 
 @dataclass(frozen=True, eq=False)
 class Logged:
-    """One leaderboard as a tracker takes it."""
+    """One leaderboard in the form that trackers accept."""
 
     name: str
     parameters: Mapping[str, str]
-    numbers: Mapping[str, float]  # METRIC/EXPLAINER, and the ends of its 95 % interval under …/low and …/high
+    numbers: Mapping[str, float]  # METRIC/EXPLAINER, and the bounds of its 95 % interval as …/low and …/high
     tables: Mapping[str, Sheet]
-    folder: Path  # of report.html, and of every table and figure as files
+    folder: Path  # contains report.html, and every table and figure as files
 
 
 @contextmanager
 def logged(bench: Bench | Leaderboard) -> Iterator[Logged]:
-    """All there is to log; the files are gone afterwards."""
+    """Yields everything to log; the files are deleted afterwards."""
     board = bench if isinstance(bench, Leaderboard) else bench.leaderboard
     shown = list(exhibits.board_exhibits(board))
     with TemporaryDirectory() as temporary:
@@ -78,7 +78,7 @@ def _numbers(board: Leaderboard) -> dict[str, float]:
 
 
 def _plain(name: str) -> str:
-    """Of letters that every tracker takes in a name.
+    """A name with only the characters that every tracker accepts.
 
     >>> _plain("gradient(norm='l1')"), _plain("soft(samples=3, at='word')")
     ('gradient norm_l1', 'soft samples_3 at_word')

@@ -1,4 +1,6 @@
-"""A matrix of scores: as an HTML table, and in the terminal as colored numbers, cut into blocks that fit its width."""
+"""A matrix of scores: as an HTML table, and in the terminal as colored numbers, split into blocks that fit its
+width.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ from troth.report.layout import layout, number_of
 if TYPE_CHECKING:
     from troth.core.results import Matrix
 
-_WIDEST = 14  # cells of the terminal for a name
+_WIDEST = 14  # terminal cells for a name
 _LONGEST = 24  # characters of a heading
-_MANY = 12  # columns, more than which may not fit on a page
+_MANY = 12  # with more columns, the table may not fit on a page
 
 
 def heading(matrix: Matrix) -> str:
-    """What the rows and columns are."""
+    """Names the rows and columns of the matrix."""
     of = "each token that was written" if matrix.attributions[0].question.encoding.written else "each target"
     kind = matrix.attributions[0].question.encoding.unit_kind
     return f"{explanation.method_of(matrix.attributions[0])}: how much each {kind} (across) pushes toward {of} (down)"
@@ -35,7 +37,7 @@ def html(matrix: Matrix) -> str:
     strength, shape = strengths(matrix), _shape(matrix)
     cell = "padding:.15em .35em;font-size:.85em;text-align:right;white-space:nowrap"
     name = f"{cell};text-align:left;font-weight:600"
-    # A passage as a heading would make its column as wide as the screen.
+    # A whole passage as a heading would make its column too wide.
     long = f"{cell};white-space:normal;overflow-wrap:anywhere;min-width:6em;max-width:8em;line-height:1.2"
     styles = [cell if len(unit) <= _LONGEST else long for unit in matrix.units]
     head = "".join(
@@ -62,7 +64,7 @@ def html(matrix: Matrix) -> str:
 
 
 def sections(by_text: Sequence[Sequence[Matrix]]) -> Iterator[str]:
-    """Of a page: every text with the matrix of each method, then a legend."""
+    """Sections of a page: every text with the matrix of each method, then a legend."""
     for matrices in by_text:
         text = markup.escape("".join(text for text, _, _ in layout(matrices[0].attributions[0])))
         yield "".join([f'<div style="white-space:pre-wrap">{text}</div>', *map(html, matrices)])
@@ -104,7 +106,7 @@ def lines(matrix: Matrix, width: int) -> Iterator[Text]:
 
 
 def _heads(matrix: Matrix) -> list[str]:
-    """What stands above each column: the unit on one line, of passages with their numbers."""
+    """The heading of each column: the unit on one line, with a number for passages."""
     of = matrix.attributions[0]
     names = [number_of(of, place) + " ".join(unit.split()) for place, unit in enumerate(matrix.units)]
     return [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names]
@@ -120,11 +122,11 @@ def _number(score: float, shape: str) -> str:
     if np.isnan(score):
         return "?"
     shown = format(float(score), shape)
-    return shown if float(shown) else shown.lstrip("+-")  # no sign of nothing
+    return shown if float(shown) else shown.lstrip("+-")  # zero has no sign
 
 
 def _name(target: str) -> str:
-    """A token that is white space is shown by its code."""
+    """A token that is only white space is shown as an escape sequence."""
     return target.strip() or repr(target)[1:-1] or "…"
 
 

@@ -1,4 +1,4 @@
-"""One leaderboard of a page: its numbers, curves, words and examples as JSON."""
+"""One leaderboard of a page as JSON: its values, curves, words and examples."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _VALIDITY = {
     "model's confusion instead of faithfulness.",
     "not tested": "Nobody tested whether these erased inputs look like what the model was trained on.",
 }
-Records = Sequence[Mapping[str, Any]]  # of an exhibit
+Records = Sequence[Mapping[str, Any]]  # the records of an exhibit
 
 
 def page_board(
     store: Store, board: Leaderboard, cells: Sequence[Stored]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The facts of a board, and its examples. Numbers are over all seeds, an example shows its first."""
+    """The facts of a board, and its examples. Values are over all seeds; examples show the first seed."""
     explanations = [cell for cell in cells if cell.kind == "explanation"]
     sources = texts(store, explanations)
     by_seed = {
@@ -44,7 +44,7 @@ def page_board(
     agreement, of_example = explainer_agreement({name: some for name, some in by_seed.items() if some})
     curves = _curves(board, measured)
     slider = _slider(curves)
-    # Each example's mean over the seeds that define it, as on the leaderboard.
+    # The mean of each example over the seeds for which it is defined, as on the leaderboard.
     means = {key: seeds.mean_over_seeds(some.values(some.keys)).tolist() for key, some in measured.items()}
     values = {
         (name, metric): dict(zip(measured[name, metric].keys, _rounded(means[name, metric]), strict=True))
@@ -107,7 +107,7 @@ def _curves(board: Leaderboard, measured: Mapping[tuple[str, str], Measured]) ->
 
 
 def _slider(curves: Sequence[Mapping[str, Any]]) -> str | None:
-    """The metric whose curves erase most and in most steps."""
+    """The metric whose curves erase the largest fraction, in the most steps."""
     reach = {
         curve["metric"]: max((line["ratios"][-1], len(line["ratios"])) for line in curve["lines"].values())
         for curve in curves
@@ -157,7 +157,7 @@ def _cell(board: Leaderboard, explainer: str, metric: str) -> dict[str, Any] | N
 
 
 def _erasure(areas: Records) -> list[dict[str, Any]]:
-    """ACU and RACU of the metrics that have them."""
+    """ACU and RACU of the metrics that define them."""
     bars: dict[str, dict[str, dict[str, Any]]] = {}
     for area in areas:
         empty = {"explainer": area["explainer"], "acu": [], "racu": []}
@@ -179,7 +179,7 @@ def _metric_agreement(names: Mapping[str, str], metrics: Iterable[str], pairs: R
 
 
 def _p_values(store: Store, cells: Sequence[Stored]) -> dict[str, float]:
-    """Of each example: that its masked versions are in distribution, joined over shares as over examples."""
+    """The p-value of each example that its masked versions are in distribution, combined over fractions with Simes."""
     p_values: dict[str, list[float]] = {}
     for cell in [cell for cell in cells if cell.kind == "check"][:1]:
         for row in store.table(cell.name).to_pylist():
@@ -189,7 +189,7 @@ def _p_values(store: Store, cells: Sequence[Stored]) -> dict[str, float]:
 
 
 def _summary(kind: str, spec: str) -> str:
-    """What the catalog says of a method; nothing of one that the user brought."""
+    """The catalog's summary of a method; empty for the user's own methods."""
     name = spec.partition("(")[0]
     try:
         return catalog.summary(kind, name)
@@ -205,4 +205,4 @@ def _built(metric: str) -> Any:
 
 
 def _rounded(value: Any) -> Any:
-    return without_nan(value, digits=8)  # so many that the page's three decimals are those of the terminal
+    return without_nan(value, digits=8)  # enough digits that the page's three decimals equal those in the terminal

@@ -1,8 +1,9 @@
-"""The examples of a report: every text once, the scores of each explainer in one letter per unit, and what erasing did.
+"""The examples of a report: every text once, the scores of each explainer as one character per unit, and the effect of
+erasing.
 
-Curves show the probability of the class explained as units are erased or kept, from the records of stored scores.
-Scores are rounded to 91 steps of the largest of their text, which is kept beside them. The order in which units were
-erased is stored as it was measured, because rounded scores could no longer tell it.
+Curves show the probability of the explained class as units are erased or kept, from the records of stored scores.
+Scores are rounded to 91 steps of the largest in their text, which is stored with them. The order in which units were
+erased is stored as it was measured, because it cannot be recovered from rounded scores.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from troth.report.page_overview import Explained, rounded
 from troth.store.measured import Key
 
 Floats = NDArray[np.float64]
-_GRID = tuple(np.linspace(0, 1, 11).tolist())  # for curves whose steps depend on how long a text is
-# All that JSON writes as one byte, in order: the middle one is 0.
+_GRID = tuple(np.linspace(0, 1, 11).tolist())  # for curves whose steps depend on the length of the text
+# All characters that JSON writes as one byte, in order; the middle one stands for 0.
 LETTERS = "".join(chr(code) for code in range(35, 127) if chr(code) != "\\")
-STEPS = len(LETTERS) // 2  # to each side
-BUDGET = 2_600_000  # bytes of a page for its examples
+STEPS = len(LETTERS) // 2  # steps in each direction
+BUDGET = 2_600_000  # maximum bytes of the examples in a page
 
-Erased = Mapping[str, Mapping[Key, Score]]  # explainer -> example -> the score whose record has the curve
+Erased = Mapping[str, Mapping[Key, Score]]  # explainer -> example -> the score whose record contains the curve
 
 
 def letters(scores: NDArray[np.float32]) -> tuple[str, float]:
-    """The scores as text, and the largest magnitude they are relative to.
+    """Encodes scores as text; also returns the largest magnitude, to which they are relative.
 
     >>> letters(np.array([2.0, 0.0, -1.0], np.float32))
     ('~P:', 2.0)
@@ -54,7 +55,7 @@ def examples(
     p_values: Mapping[str, float],
     agreement: Mapping[Key, float],
 ) -> list[dict[str, Any]]:
-    """One entry per example that some explainer explained, in the order of the first."""
+    """One entry per example that some explainer explained, in the order of the first explainer."""
     metrics = list(dict.fromkeys(metric for _, metric in values))
     entries = []
     for key in dict.fromkeys(key for some in by_explainer.values() for key in some):
@@ -85,7 +86,7 @@ def examples(
 
 
 def _explanation(one: Explained | None, first: Explained, score: Score | None) -> dict[str, Any] | None:
-    """What differs from the first explainer's units or target is said."""
+    """One explanation; units and target are included only if they differ from those of the first explainer."""
     if one is None:
         return None
     scores, largest = letters(one.scores)
@@ -107,7 +108,7 @@ def _explanation(one: Explained | None, first: Explained, score: Score | None) -
 
 
 def _flat(one: Explained) -> list[int]:
-    """Spans as gaps and lengths, which are small numbers; those of a pair start from 0 again."""
+    """Spans as gaps and lengths, which are small numbers; each segment starts from 0."""
     flat, cursor, segment = [], 0, 0
     for (start, end), own in zip(one.spans, one.segments, strict=True):
         if own != segment:
@@ -118,7 +119,7 @@ def _flat(one: Explained) -> list[int]:
 
 
 def packed(boards: Sequence[Sequence[Mapping[str, Any]]], budget: float = BUDGET) -> tuple[str, list[int]]:
-    """Base64 of compressed JSON within the budget, and how many examples of each board are in it: the first ones."""
+    """Base64 of compressed JSON within the budget, and how many of the first examples of each board it contains."""
     counts = [len(entries) for entries in boards]
     while True:
         shown = [entries[:count] for entries, count in zip(boards, counts, strict=True)]
@@ -131,7 +132,9 @@ def packed(boards: Sequence[Sequence[Mapping[str, Any]]], budget: float = BUDGET
 
 @dataclass(frozen=True)
 class ErasureCurve:
-    """One example's: the shares of units that are gone (or alone kept), and what the model says then."""
+    """The curve of one example: the fractions of units that are erased (or kept), and the model's probabilities for
+    them.
+    """
 
     ratios: tuple[float, ...]
     probabilities: tuple[float, ...]
@@ -139,7 +142,7 @@ class ErasureCurve:
 
 
 def curve_of(record: Mapping[str, Any], inserts: bool = False) -> ErasureCurve | None:
-    """The curve that a record holds; None where it holds none. A curve that erases begins with the whole input."""
+    """The curve in a record; None if it contains none. A curve of erased inputs begins with the whole input."""
     ratios = record.get("ratios")
     if not ratios:
         return None
@@ -161,9 +164,9 @@ def curve_of(record: Mapping[str, Any], inserts: bool = False) -> ErasureCurve |
 def mean_curve(
     by_example: Iterable[Sequence[Score]], inserts: bool = False, clusters: Ints | None = None
 ) -> dict[str, Any] | None:
-    """The mean over examples with its 95 % interval at every share; None where no score has a curve.
+    """The mean over examples with its 95 % interval at every fraction; None if no score has a curve.
 
-    An example has a score for each seed; their curves are averaged first, then those of a cluster.
+    An example has one score per seed; their curves are averaged first, then those of a cluster.
     """
     found = [[curve for score in scores if (curve := curve_of(score.record, inserts)) is not None]
              for scores in by_example]  # fmt: skip
@@ -189,16 +192,16 @@ def mean_curve(
 
 
 def _at(ratios: Sequence[float], curve: ErasureCurve) -> Floats:
-    """The curve's values at these shares."""
+    """The values of a curve at these fractions, interpolated if necessary."""
     if curve.ratios == ratios:
         return np.array(curve.probabilities)
     return np.asarray(np.interp(ratios, curve.ratios, curve.probabilities))
 
 
 def erased_at(score: Score, scores: NDArray[np.float32]) -> list[int] | None:
-    """The place on the curve at which each unit goes, len(curve) where it never does; None where it is not known.
+    """The index on the curve at which each unit is erased, len(curve) if it never is; None if it is not known.
 
-    A metric that explains again says so itself; the others take the units with the highest scores first.
+    A metric that explains again records it; the others erase the units with the highest scores first.
     """
     record = score.record
     curve = curve_of(record)
@@ -210,8 +213,8 @@ def erased_at(score: Score, scores: NDArray[np.float32]) -> list[int] | None:
         counts = [0, *record["counts"]]
     else:
         counts = [round(ratio * len(scores)) for ratio in curve.ratios]
-    order = np.argsort(-scores, kind="stable")  # ties keep reading order, as where it was measured
+    order = np.argsort(-scores, kind="stable")  # ties keep reading order, as in the measurement
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    gone = rank[:, None] < np.array(counts)  # [units, places]
+    gone = rank[:, None] < np.array(counts)  # [units, steps]
     return [int(place) for place in np.where(gone.any(1), gone.argmax(1), len(counts))]

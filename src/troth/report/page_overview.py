@@ -1,6 +1,6 @@
-"""Stored explanations by seed and by example, and what a report shows of all examples together.
+"""Stored explanations by seed and by example, and the parts of a report that cover all examples.
 
-That is the model's accuracy and calibration, words, and who agrees with whom.
+These are the model's accuracy and calibration, the top words, and the agreement between explainers.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from troth.store.store import Store, Stored
 from troth.store.tables import table_to_examples
 
 _BINS = 10
-_WORDS = 12  # of each class
-_FEWEST = 2  # examples that a word must be in to be listed
+_WORDS = 12  # words per class
+_FEWEST = 2  # minimum number of examples that contain a listed word
 _SUMS_TO_ONE = 1e-3
 
 
@@ -35,7 +35,7 @@ class Explained:
 
     source: Example
     spans: tuple[tuple[int, int], ...]
-    segments: tuple[int, ...]  # of every unit: 0 in the text, 1 in its pair
+    segments: tuple[int, ...]  # [units] 0 in the text, 1 in its pair
     scores: NDArray[np.float32]
     target: int
     signed: bool
@@ -52,7 +52,7 @@ class Explained:
 
 
 def texts(store: Store, explanations: Iterable[Stored]) -> dict[Key, Example]:
-    """The examples that were explained; a run of an earlier format may have none."""
+    """The examples that were explained; empty for runs of an earlier format."""
     by_key: dict[Key, Example] = {}
     parents = {cell.parents[0]: cell.specs.get("data_fingerprint", "") for cell in explanations if cell.parents}
     for name, fingerprint in parents.items():
@@ -63,11 +63,13 @@ def texts(store: Store, explanations: Iterable[Stored]) -> dict[Key, Example]:
     return by_key
 
 
-BySeed = Sequence[Mapping[Key, Explained]]  # of one explainer, the lowest seed first
+BySeed = Sequence[Mapping[Key, Explained]]  # explanations of one explainer, the lowest seed first
 
 
 def explained(store: Store, cells: Sequence[Stored], sources: Mapping[Key, Example]) -> BySeed:
-    """One explainer's explanations by seed; where two cells of a seed hold the same example, the larger cell's."""
+    """The explanations of one explainer by seed; if two cells of a seed contain the same example, that of the larger
+    cell.
+    """
     by_seed: list[dict[Key, Explained]] = []
     for some in seed_groups(cells):
         by_seed.append({})
@@ -96,7 +98,7 @@ def _explained(row: dict[str, Any], source: Example) -> Explained:
 
 
 def model_facts(explained: Sequence[Explained], labels: Sequence[str]) -> dict[str, Any] | None:
-    """Accuracy, confusions and calibration against gold classes; None where there are no classes."""
+    """Accuracy, confusion matrix and calibration against gold classes; None if there are no classes."""
     known = [
         one for one in explained
         if one.label is not None and len(one.probabilities) > 1 and abs(sum(one.probabilities) - 1) < _SUMS_TO_ONE
@@ -129,10 +131,10 @@ def model_facts(explained: Sequence[Explained], labels: Sequence[str]) -> dict[s
 
 
 def top_words(by_seed: BySeed) -> dict[str, list[dict[str, Any]]]:
-    """By class explained: the words with the highest mean score over the examples they are in, and one more with 0,
-    so that a word seen twice does not win by luck.
+    """The words with the highest mean scores for each explained class; the mean includes one additional 0, so that a
+    word seen twice does not rank high by chance.
 
-    Scores are over the largest of their text, so every text counts alike, and averaged over seeds.
+    Scores are divided by the largest in their text, so that every text counts alike, and averaged over seeds.
     """
     total: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     texts: dict[int, Counter[str]] = defaultdict(Counter)
@@ -154,14 +156,14 @@ def top_words(by_seed: BySeed) -> dict[str, list[dict[str, Any]]]:
 
 
 def _over_seeds(seeds: Sequence[Explained]) -> dict[str, float]:
-    """Each word's score in one text, averaged over the seeds that define it."""
+    """The score of each word in one text, averaged over the seeds for which it is defined."""
     every = [_relative(one) for one in seeds]
     names = dict.fromkeys(name for found in every for name in found)
     return {name: fmean(found[name] for found in every if name in found) for name in names}
 
 
 def _relative(one: Explained) -> dict[str, float]:
-    """Each word's highest score in a text, over the largest of all; none where nothing matters."""
+    """The highest score of each word in a text, divided by the largest magnitude; empty if all scores are 0."""
     largest = np.abs(one.scores).max(initial=0.0)
     found: dict[str, float] = {}
     if largest > 0:
@@ -173,15 +175,16 @@ def _relative(one: Explained) -> dict[str, float]:
 
 
 def rank_agreement(magnitudes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[explainers, units] -> [explainers, explainers] Spearman's correlation; NaN where one ranks nothing."""
+    """[explainers, units] -> [explainers, explainers] Spearman's correlation; NaN for constant scores."""
     ranks = rankdata(magnitudes, axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.atleast_2d(np.corrcoef(ranks))
 
 
 def explainer_agreement(by_explainer: Mapping[str, BySeed]) -> tuple[dict[str, Any], dict[Key, float]]:
-    """How far explainers agree on which units matter: mean over examples of every two, and mean over pairs of each
-    example without random. Seeds are compared with their like and averaged."""
+    """How far explainers agree on which units matter: the mean over examples for every pair, and for each example the
+    mean over pairs without random. Explanations of the same seed are compared, then averaged.
+    """
     names = list(by_explainer)
     total, count = np.zeros((len(names),) * 2), np.zeros((len(names),) * 2)
     real = [place for place, name in enumerate(names) if name != "random"]
@@ -208,7 +211,9 @@ def explainer_agreement(by_explainer: Mapping[str, BySeed]) -> tuple[dict[str, A
 
 
 def _compared(explainers: Sequence[BySeed]) -> Iterator[tuple[Key, list[Explained]]]:
-    """An example under all explainers, for each seed; one that has fewer seeds is taken with its last."""
+    """The explanations of each example by all explainers, seed by seed; an explainer with fewer seeds uses its last
+    one.
+    """
     for seed in range(max(map(len, explainers), default=0)):
         maps = [some[min(seed, len(some) - 1)] for some in explainers]
         for key in [key for key in maps[0] if all(key in some for some in maps)]:

@@ -1,4 +1,4 @@
-"""Interactions of units in words, and as arcs between the words that act together."""
+"""Interactions of units in words, and as arcs between the words that interact."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from troth.core import numbers
 from troth.core.display import short
 from troth.core.interactions import Interactions
 
-SHOWN = 8  # pairs
-_LETTER, _GAP, _LINE = 8, 16, 26  # pixels: a letter's width, between two words, the words' height
-_COLORS = {True: ("#2563eb", ""), False: ("#d97706", ' stroke-dasharray="5 4"')}  # of explanations, and a second sign
+SHOWN = 8  # number of pairs
+_LETTER, _GAP, _LINE = 8, 16, 26  # pixels: width of a letter, space between words, height of the words
+# Colors of explanations, and a dash pattern as a second sign.
+_COLORS = {True: ("#2563eb", ""), False: ("#d97706", ' stroke-dasharray="5 4"')}
 
 
 def lines(found: Interactions) -> Iterator[str]:
-    """The strongest pairs, what their signs mean, and what they foretell."""
+    """The strongest pairs, the meaning of their signs, and how well they predict maskings."""
     if found.pairs or found.question.n_units > 1:
         yield f"pairs: {summary(found, SHOWN)}"
     if found.sentence:
@@ -25,9 +26,7 @@ def lines(found: Interactions) -> Iterator[str]:
 
 
 def summary(found: Interactions, most: int) -> str:
-    """
-    The strongest pairs in a line; above 0 they do more together than the sum of what each does alone.
-    """
+    """The strongest pairs on one line; above 0, two units do more together than the sum of their single effects."""
     listed = found.strongest(most)
     if not listed:
         return "none acts together beyond chance" if not found.exact else "none acts together"
@@ -40,7 +39,7 @@ def summary(found: Interactions, most: int) -> str:
 
 
 def arcs(found: Interactions) -> str:
-    """The units of the strongest pairs in a row, with an arc per pair, as SVG; the ink is the page's own."""
+    """The units of the strongest pairs in a row, with an arc per pair, as SVG in the page's text color."""
     listed = found.strongest(SHOWN)
     if not listed:
         return ""

@@ -1,4 +1,4 @@
-"""What explanations cost, and whether a lead is worth its price."""
+"""The cost of explanations, and whether a lead is worth its cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from troth.core.numbers import percent
 from troth.report.comparing import RANDOM, Analysis
 
-_CLOSE = 0.1  # of the lead over random: a smaller lead over another method hardly matters
+_CLOSE = 0.1  # fraction of the lead over random; a smaller lead over another method is negligible
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,9 @@ class Prices:
     passes: Mapping[str, float]
 
     def order(self, name: str) -> tuple[float, float]:
-        """Rising: passes of the model, which are the same in every run; times, which are not, only without them."""
+        """A sort key: by passes, which are the same in every run; by times, which vary, only if no passes were
+        counted.
+        """
         return (round(self.passes.get(name, 0.0)), 0.0) if self.passes else (0, self.seconds.get(name, np.inf))
 
     def of(self, name: str) -> str:
@@ -37,7 +39,7 @@ class Prices:
 
 
 def price(analysis: Analysis, leader: str, others: Sequence[str], prices: Prices) -> list[str]:
-    """What the winner costs; and the cheaper method that comes so close that the difference hardly matters."""
+    """The cost of the winner, and a cheaper method whose difference to it is negligible."""
     cost = prices.of(leader)
     close = [name for name in others if _share_of_lead(analysis, leader, name) < _CLOSE]
     cheaper = [name for name in close if prices.passes.get(name, np.inf) * 2 <= prices.passes.get(leader, 0)]
@@ -53,7 +55,7 @@ def price(analysis: Analysis, leader: str, others: Sequence[str], prices: Prices
 
 
 def _share_of_lead(analysis: Analysis, leader: str, other: str) -> float:
-    """The largest part, over metrics, that the lead over the other is of the lead over random."""
+    """The lead over the other explainer as a fraction of the lead over random; the largest over metrics."""
     over_random = {pair.metric: pair.difference for pair in analysis.between(leader, RANDOM)}
     leads = [(pair.difference, over_random.get(pair.metric, 0.0)) for pair in analysis.between(leader, other)]
     return max((abs(lead / whole) if whole else np.inf for lead, whole in leads), default=np.inf)

@@ -1,4 +1,4 @@
-"""The page of a folder of records, for a reader who knows neither models nor troth."""
+"""The page of a folder of records, for readers who know neither models nor troth."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INTRODUCTION = (
 
 
 def write(folder: Path) -> Path:
-    """The page of all records in a folder; those that cannot be read are named."""
+    """Writes the page of all records in a folder; those that cannot be read are listed."""
     path = folder / NAME
     export.write_page(path, "Decisions and why", _sections(folder), own=True)
     return path

@@ -1,12 +1,12 @@
-"""What a bench must show, written as a sentence and checked with the statistics of the verdict.
+"""Requirements on a bench, written as sentences and checked with the statistics of the verdict.
 
-    EXPLAINER beats EXPLAINER               better on a metric that decides, worse on none
+    EXPLAINER beats EXPLAINER               better on a deciding metric, worse on none
     EXPLAINER beats EXPLAINER on METRIC     better on that metric
     METRIC(EXPLAINER) > NUMBER              also >=, < and <=
 
-A name may leave its options out where only one method of the run has that name. Each requirement is met, not met, or
-cannot be told from so few examples. Of several the worst counts, and since all must hold, none needs a correction for
-their number (an intersection-union test).
+The options of a name may be left out if only one method of the run has that name. Each requirement is met, not met, or
+cannot be decided with so few examples. The worst of several requirements counts; since all must hold, no correction for
+their number is needed (an intersection-union test).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WORDS = {True: "met", False: "not met", None: "cannot tell"}
 
 @dataclass(frozen=True)
 class Ruling:
-    """What the scores say of one requirement; `met` is None where they cannot tell."""
+    """The ruling on one requirement; `met` is None if the scores cannot decide it."""
 
     requirement: str
     met: bool | None
@@ -55,19 +55,19 @@ class Ruling:
 
 @dataclass(frozen=True)
 class Rulings:
-    """All requirements together. It is true only if every one is met, so that a test can assert it."""
+    """The rulings on all requirements. True only if every one is met, so that a test can assert it."""
 
     rulings: tuple[Ruling, ...]
 
     @property
     def met(self) -> bool | None:
-        """False where one is not met, else None where one cannot be told."""
+        """False if any is not met, else None if any cannot be decided, else True."""
         found = {ruling.met for ruling in self.rulings}
         return False if False in found else None if None in found else True
 
     @property
     def reason(self) -> str:
-        """Why, for those that decide: all that are not met, else all that cannot be told, else all."""
+        """The reasons for the result: all that are not met, else all that cannot be decided, else all."""
         return "; ".join(str(ruling) for ruling in self.rulings if ruling.met is self.met)
 
     def __bool__(self) -> bool:
@@ -78,7 +78,7 @@ class Rulings:
 
 
 class NotMetError(TrothError):
-    """A requirement that is not met, or cannot be told to be."""
+    """A requirement is not met, or cannot be decided."""
 
     def __init__(self, judgment: Rulings) -> None:
         super().__init__(judgment.reason)
@@ -86,20 +86,22 @@ class NotMetError(TrothError):
 
 
 class Requirement(ABC):
-    """A sentence that was understood."""
+    """A parsed requirement."""
 
     explainers: tuple[str, ...]
     metrics: tuple[str, ...]
 
     @abstractmethod
     def rule(self, board: Leaderboard) -> Ruling:
-        """What the scores of this board say of it."""
+        """The ruling on this requirement from the scores of a board."""
 
     def check(self, explainers: Sequence[str] | None, metrics: Sequence[str] | None) -> None:
-        """Raises for a name that a bench of these will not measure; None: its defaults, so any known name will do."""
+        """Raises an error for a name that a bench of these methods will not measure; None stands for its defaults, so
+        that any name of the catalog is accepted.
+        """
         for kind, asked, measured in (("explainers", self.explainers, explainers), ("metrics", self.metrics, metrics)):
             if measured is not None and any(":" in spec for spec in measured):
-                continue  # the user's own: their names are known once their code has been read
+                continue  # the user's own methods: their names are known only after their code is loaded
             for name in set(asked) - {RANDOM}:
                 if measured is None:
                     catalog.find(kind, name.partition("(")[0])
@@ -155,7 +157,7 @@ class Beats(Requirement):
 
 @dataclass(frozen=True)
 class Threshold(Requirement):
-    """The number of an explainer on a metric lies on one side of a number."""
+    """The value of an explainer on a metric is above or below a number."""
 
     metric: str
     explainer: str
@@ -181,7 +183,7 @@ class Threshold(Requirement):
         above = self.sign.startswith(">")
         inside = summary.low <= self.number <= summary.high
         if (explainer, metric) in board.compared or (explainer, metric) not in board.values:
-            # A number of all examples together: there is nothing but its interval.
+            # A value over all examples together has no scores to test, only its interval.
             known, more = summary.count >= FEWEST and not inside, _enough(summary, self.number, board.counts)
         else:
             values = board.values[explainer, metric]
@@ -195,7 +197,7 @@ class Threshold(Requirement):
 
 
 def parse(text: str) -> Requirement:
-    """The requirement that a sentence states.
+    """Parses a requirement from a sentence.
 
     >>> parse("leave_one_out beats random on aopc_comprehensiveness")
     Beats(first='leave_one_out', second='random', metric='aopc_comprehensiveness')
@@ -219,7 +221,7 @@ def require(
     baseline: str | Path | Leaderboard | None = None,
     raises: bool = False,
 ) -> Rulings:
-    """Rules on each requirement, and on whether the board is worse than a baseline: a run, its folder or its board."""
+    """Rules on each requirement, and on whether the board is worse than a baseline: a run folder or a leaderboard."""
     from troth.report.baseline import rule_on
 
     parsed = [parse(one) if isinstance(one, str) else one for one in requirements]
@@ -235,7 +237,7 @@ def require(
 
 
 def _find(kind: str, asked: str, specs: Sequence[str], what: str) -> str:
-    """The spec that a name stands for: the text itself, else the only one with this name and these options."""
+    """The spec that a name refers to: the text itself, else the only one with this name and these options."""
     if asked in specs:
         return asked
     fitting = [spec for spec in specs if _fits(kind, asked, spec)]
@@ -247,7 +249,7 @@ def _find(kind: str, asked: str, specs: Sequence[str], what: str) -> str:
 
 
 def _fits(kind: str, asked: str, spec: str) -> bool:
-    """The same method with the options that are asked for; other options may be anything."""
+    """Whether a spec is the requested method with the requested options; other options may have any value."""
     if asked.partition("(")[0] != spec.partition("(")[0]:
         return False
     with suppress(TrothError):
@@ -259,7 +261,7 @@ def _fits(kind: str, asked: str, spec: str) -> bool:
 
 
 def _opening(call: str) -> int:
-    """Where the bracket opens that the last one closes; −1 where none does.
+    """The index of the bracket that the last one closes; −1 if there is none.
 
     >>> _opening("a(b)(c(d))"), _opening("a)")
     (4, -1)
@@ -283,19 +285,19 @@ def _number(text: str, requirement: str) -> float:
 
 
 def _hint(sentence: str) -> str:
-    """What a word or sign may have been meant for."""
+    """Suggests the word that was probably meant."""
     words = [word for word in sentence.split() if word not in ("beats", "on")]
     near = next((word for word in words if nearest(word, ["beats"])), None) if " beats " not in sentence else None
     return f" did you mean beats instead of {near}?" if near else ""
 
 
 def _more(pair: PairedComparison, counts: str) -> str:
-    """How many examples would do."""
+    """The number of examples that would be enough."""
     return " ".join(power(pair, counts)).rstrip(".")
 
 
 def _enough(summary: Summary, number: float, counts: str) -> str:
-    """About how many examples it takes for an interval that leaves the number out in four cases of five."""
+    """The approximate number of examples for which the interval excludes the number with 80 % power."""
     away = abs(summary.value - number)
     half = summary.value - summary.low if summary.value > number else summary.high - summary.value
     factor = (1.96 + 0.84) / 1.96

@@ -1,8 +1,9 @@
 """The page of a run or a check: one file with the page's script, its style and all its data; nothing is fetched.
 
 The data is JSON, computed from stored rows, the same in report.html and in `troth serve`: `report` is small and drawn
-at once; `examples` is large, has the same boards in the same order, and may come later (docs/guide/report_page.md).
-The script and the style are built from page/ and shipped. Browsers without scripts see plain tables.
+at once; `examples` is large, has the same boards in the same order, and may be loaded later
+(docs/guide/report_page.md). The script and the style are built from page/ and included in the package. Browsers without
+scripts show plain tables.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 VERSION = 2
 _PICTURES = {".svg": "image/svg+xml", ".png": "image/png"}
 _PROVENANCE = ("created", "versions", "hardware", "sessions", "models", "data", "seeds", "methods")
-# The words of a report in one sentence each.
+# Definitions of the terms of a report, one sentence each.
 _GLOSSARY = {
     "faithful": "An explanation is faithful if the words it ranks first are those that the model really relied on.",
     "explainer": "A method that gives every unit of a text a score: how much it mattered for one class.",
@@ -57,13 +58,13 @@ _GLOSSARY = {
     "plausibility": "Agreement with what people marked; it says nothing about what the model relied on.",
     "p-value": "How likely so unusual an input is among inputs of the kind the model was trained on.",
 }
-# The browser itself refuses whatever would come from elsewhere.
+# With this policy, the browser blocks everything from elsewhere.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 
 
 @dataclass(frozen=True, eq=False)
 class PageData:
-    """Both parts; `examples` has a list for each board."""
+    """The data of a page; `examples` has one list per board."""
 
     report: dict[str, Any]
     examples: list[list[dict[str, Any]]]
@@ -72,9 +73,9 @@ class PageData:
 def write_report(
     store: Store, path: Path, computed: Sequence[Leaderboard] = (), exhibits: Sequence[Exhibit] = ()
 ) -> None:
-    """One page with every leaderboard of a run and the tables and figures of a study.
+    """Writes one page with every leaderboard of a run and the tables and figures of a study.
 
-    Leaderboards that are `computed` and still hold are not computed again.
+    Leaderboards in `computed` that are still valid are not computed again.
     """
     is_own = path.parent.resolve() == store.folder.resolve()
     export.write(path, report_text(store, computed, exhibits).encode(), own=is_own)
@@ -87,14 +88,14 @@ def report_text(
     budget: float = BUDGET,
     home: str = "",
 ) -> str:
-    """The same as text; examples beyond the budget in bytes are left out, and `home` is the page to go back to."""
+    """The page as text; examples beyond the budget in bytes are left out, and `home` is the page to return to."""
     boards = leaderboards(store, computed=computed)
     plain = [export.html(sheet) for _, sheet, _ in exhibits if sheet.rows]
     return render(page_data(store, boards, exhibits), [*plain, *map(board_html, boards)], budget, home)
 
 
 def page_data(store: Store, boards: Sequence[Leaderboard] | None = None, exhibits: Sequence[Exhibit] = ()) -> PageData:
-    """What is stored so far, and the tables and figures of a study, where it is one; `boards` are the run's."""
+    """The data of everything stored so far, and the tables and figures of a study; `boards` are those of the run."""
     cells = {cell.name: cell for cell in store.cells() if not cell.error}
     parts = [page_board(store, board, [cells[name] for name in sorted(board.cells) if name in cells])
              for board in (leaderboards(store) if boards is None else boards)]  # fmt: skip
@@ -111,13 +112,13 @@ def page_data(store: Store, boards: Sequence[Leaderboard] | None = None, exhibit
 
 
 def document(title: str, **parts: Any) -> dict[str, Any]:
-    """What every page has; parts that are not named are empty."""
+    """The common structure of all pages; parts that are not given are empty."""
     empty: dict[str, Any] = {"boards": [], "tables": [], "checks": [], "provenance": {}, "unfinished": None}
     return {"version": VERSION, "title": title, "glossary": _GLOSSARY, **empty, **parts}
 
 
 def table(sheet: Sheet, figure: str | None = None) -> dict[str, Any]:
-    """Texts are those of every other format; numbers are there to sort by."""
+    """A table of the page: texts as in all formats, and numeric values for sorting."""
     return {
         "title": sheet.title,
         "figure": figure,
@@ -132,7 +133,7 @@ def table(sheet: Sheet, figure: str | None = None) -> dict[str, Any]:
 
 
 def _picture(drawn: Mapping[str, bytes]) -> str | None:
-    """A figure as an address that holds all of it, in the smaller of two forms; none where it was not drawn."""
+    """A figure as a data URL, in the smaller of two formats; None if it was not drawn."""
     smallest = min((ending for ending in _PICTURES if ending in drawn), key=lambda one: len(drawn[one]), default=None)
     if smallest is None:
         return None
@@ -140,14 +141,16 @@ def _picture(drawn: Mapping[str, bytes]) -> str | None:
 
 
 def render(data: PageData, plain: Iterable[str], budget: float = BUDGET, home: str = "") -> str:
-    """The page; `plain` is HTML of the same results for browsers without scripts, `home` where it is served from."""
+    """Renders the page; `plain` is HTML of the same results for browsers without scripts, `home` the page that leads to
+    it on a server.
+    """
     title = markup.escape(f"troth: {data.report['title']}")
     examples, _ = packed(data.examples, budget)
     body = "\n".join(f"<section>{section}</section>" for section in plain)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<link rel="icon" href="data:,">'  # else a server is asked for one
+        '<link rel="icon" href="data:,">'  # otherwise the browser requests an icon from the server
         f'<meta http-equiv="Content-Security-Policy" content="{markup.escape(_POLICY)}">'
         f"<style>{asset('page.css')}</style></head>\n"
         f'<body><div id="page" data-home="{markup.escape(home)}"><h1>{title}</h1>\n{body}\n</div>\n'
@@ -158,7 +161,7 @@ def render(data: PageData, plain: Iterable[str], budget: float = BUDGET, home: s
 
 
 def script_json(value: Any) -> str:
-    """JSON that cannot end the script element it stands in, nor open a comment.
+    """JSON that cannot end its script element or open a comment.
 
     >>> script_json(["</script>"])
     '["\\\\u003c/script>"]'
@@ -169,12 +172,12 @@ def script_json(value: Any) -> str:
 
 @cache
 def asset(name: str) -> str:
-    """A shipped file of the front end."""
+    """A file of the front end that is included in the package."""
     return (files("troth.report") / "page_assets" / name).read_text(encoding="utf-8")
 
 
 def board_html(board: Leaderboard) -> str:
-    """All of one leaderboard as plain HTML, escaped: for browsers without scripts, and for notebooks."""
+    """A whole leaderboard as plain, escaped HTML, for browsers without scripts and for notebooks."""
     shown = {name: sheet for name, sheet, _ in board_exhibits(board)}
     leaderboard = shown["leaderboard"]
     rows = [list(row) for row in leaderboard.rows]
@@ -197,7 +200,7 @@ def board_html(board: Leaderboard) -> str:
 
 
 def _spreads(board: Leaderboard, seeds: Sheet) -> str:
-    """How much seeds differ, as a table of explainers and metrics."""
+    """The standard deviation between seeds, as a table of explainers and metrics."""
     texts = {
         (record["explainer"], record["metric"]): f"{record['standard_deviation']:.3f} ({record['seeds']})"
         for record in seeds.records
@@ -217,7 +220,7 @@ def _list(lines: Iterable[str]) -> str:
 
 
 def write_check(path: Path, found: Check, level: float) -> None:
-    """p-values by the share that is erased."""
+    """Writes the page of a check: p-values by the fraction that is erased."""
     title = f"Are erased inputs in distribution? {found.model} on {found.data}, erased by {found.masking}"
     by_ratio = {name: [float(p) for p in found.by_ratio(name)] for name in found.p_values}
     rows = [
@@ -237,7 +240,9 @@ def write_check(path: Path, found: Check, level: float) -> None:
 
 
 def write_randomization(path: Path, about: str, results: Sequence[Randomization], meaning: str) -> None:
-    """How far the scores of a model agree with those of its shuffled copy, and with those of another class."""
+    """Writes the page of a randomization check: correlations of a model's scores with those of its shuffled copy, and
+    with those of another class.
+    """
     dots = [
         without_nan({"name": _name(one, results), "value": one.value, "low": one.low, "high": one.high})
         for one in results
@@ -257,7 +262,7 @@ def _write_check(path: Path, sheets: Sequence[Sheet], *, title: str, **parts: An
 
 
 def _name(one: Randomization, results: Sequence[Randomization]) -> str:
-    """With its block where there are several."""
+    """The explainer, with the shuffled block if there are several."""
     return one.explainer if len({other.block for other in results}) == 1 else f"{one.explainer}, {one.block}"
 
 

@@ -1,5 +1,5 @@
-"""A leaderboard on a terminal: a row per explainer and a column per metric where two fit side by side, else a block per
-metric; then the verdict in a few lines.
+"""A leaderboard in the terminal: explainers as rows and metrics as columns if at least two metrics fit side by side,
+else one block per metric; then the verdict in a few lines.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
 
 _GAP = 2
 _FIRST = "explainer"
-_CHECK = "validity"  # of erased inputs: are they in distribution?
-_VERDICT, _CAUTIONS = 5, 3  # lines
-_OWN = 2  # methods of the user's
-_SPACE = r"(?<= )(?<!by )(?![↑↓])"  # where a heading is broken: before "by mask_token ↑", not within that
+_CHECK = "validity"  # label of the row that tests whether erased inputs are in distribution
+_VERDICT, _CAUTIONS = 5, 3  # maximum number of lines
+_OWN = 2  # number of the user's methods
+_SPACE = r"(?<= )(?<!by )(?![↑↓])"  # a heading is broken before "by mask_token ↑", but not within it
 _BREAK = rf"{_SPACE}|(?<=_)"
 
 
 class _Column(NamedTuple):
-    """A metric or a cost: a text per explainer, and whether the erased inputs of a metric are in distribution."""
+    """A metric or a cost: one text per explainer, and for a metric whether its erased inputs are in distribution."""
 
     head: str
     texts: Sequence[Text]
-    check: str | None = None  # None where nothing was to be checked
+    check: str | None = None  # None if nothing had to be checked
 
     @property
     def width(self) -> int:
-        """Of the cells, and of the longest part of the heading."""
+        """The width of the cells or, if larger, of the longest part of the heading."""
         parts = re.split(_BREAK, self.head)
         return max(map(cell_len, [*parts, *(text.plain for text in self.texts), self.check or ""]))
 
     @property
     def heading(self) -> list[str]:
-        """The heading in lines that are as wide as the cells; within a name only where that is too long."""
+        """The heading in lines no wider than the cells; names are broken only if they are too long."""
         words = re.split(_SPACE, self.head)
         lines = [""]
         for part in words if max(map(cell_len, words)) <= self.width else re.split(_BREAK, self.head):
@@ -60,7 +60,7 @@ class _Column(NamedTuple):
 
 
 def table(board: Leaderboard, order: Sequence[str] | None = None, width: int = 80, *, marks: bool = False) -> Group:
-    """All numbers, with a legend. `marks` stand for bold and dim where a terminal shows neither."""
+    """All values, with a legend. `marks` replace bold and dim in terminals that show neither."""
     shown = sheet(board, order)
     names = [visible(row[0].text) for row in shown.rows]
     metrics = [
@@ -73,7 +73,7 @@ def table(board: Leaderboard, order: Sequence[str] | None = None, width: int = 8
         for place, column in enumerate(shown.columns[first:], start=first)
     ]
     widest = max((metric.width for metric in metrics), default=0)
-    side = min(max(map(cell_len, [*names, _FIRST])), width - _GAP - widest)  # a longer name is folded
+    side = min(max(map(cell_len, [*names, _FIRST])), width - _GAP - widest)  # longer names are wrapped
     two = sum(sorted((_GAP + metric.width for metric in metrics), reverse=True)[:2])
     parts = (_panels if side + two <= width else _blocks)(names, metrics, costs, width, side)
     gap = [Text()] if isinstance(parts[0], Table) else []
@@ -81,7 +81,7 @@ def table(board: Leaderboard, order: Sequence[str] | None = None, width: int = 8
 
 
 def _metric(column: Column, cells: Sequence[TableCell], stamp: Stamp | None, marks: bool) -> _Column:
-    """A column of cells as texts of one width: values, intervals and letters each below the others."""
+    """A column of texts of equal width, with values, intervals and letters aligned."""
     values = _rights([cell.text for cell in cells])
     signs = _lefts([("*" if cell.best else "") + ("~" if cell.weak else "") if marks else "" for cell in cells])
     intervals = _rights([cell.interval for cell in cells])
@@ -112,7 +112,7 @@ def _lefts(texts: Sequence[str]) -> list[str]:
 def _panels(
     names: Sequence[str], metrics: Sequence[_Column], costs: Sequence[_Column], width: int, side: int
 ) -> list[Table | Text]:
-    """As many metrics side by side as fit, the rest below; the cost beside the last where that fits."""
+    """As many metrics side by side as fit, the rest below; the costs next to the last one if they fit."""
     panels: list[list[_Column]] = []
     for metric in metrics:
         if not panels or side + sum(_GAP + other.width for other in [*panels[-1], metric]) > width:
@@ -136,7 +136,7 @@ def _panel(names: Sequence[str], metrics: Sequence[_Column], costs: Sequence[_Co
     for cost in costs:
         shown.add_column(cost.head, justify="right", style="dim", no_wrap=True)
     for place, name in enumerate(names):
-        # Blanks to the left by hand: rich would cut those at the end of a text.
+        # Spaces are added on the left by hand, because rich would crop those at the end of a text.
         texts = (
             Text(" " * (metric.width - cell_len(metric.texts[place].plain))) + metric.texts[place] for metric in metrics
         )
@@ -150,7 +150,7 @@ def _panel(names: Sequence[str], metrics: Sequence[_Column], costs: Sequence[_Co
 def _blocks(
     names: Sequence[str], metrics: Sequence[_Column], costs: Sequence[_Column], width: int, side: int
 ) -> list[Table | Text]:
-    """One metric below the other, then the cost; rich folds what is wider than the terminal."""
+    """One metric below the other, then the cost; rich wraps text that is wider than the terminal."""
     parts: list[Table | Text] = []
     for metric in metrics:
         check = "" if metric.check is None else f"  {_CHECK}: {metric.check}"
@@ -172,7 +172,7 @@ def _block(rows: Sequence[Sequence[Text]]) -> Table:
 
 
 def _legend(board: Leaderboard, rows: Sequence[Sequence[TableCell]], marks: bool, width: int) -> list[Text]:
-    """What the signs mean, as far as they are there, and the options that the headings leave out."""
+    """Explains the signs that are used, and the options that the headings leave out."""
     cells = [cell for row in rows for cell in row]
     signs = [
         ("*" if marks else "bold", "best of its column", any(cell.best for cell in cells)),
@@ -190,8 +190,8 @@ def _legend(board: Leaderboard, rows: Sequence[Sequence[TableCell]], marks: bool
 
 
 def closing(board: Leaderboard, width: int = 80) -> list[Text]:
-    """The verdict in at most five lines, how the user's own methods compare, up to three things to beware of, a line
-    each, and in full what failed.
+    """The verdict in at most five lines, how the user's own methods compare, up to three cautions, and failures in
+    full.
     """
     verdict: list[str] = []
     for sentence in board.verdict.sentences if board.verdict is not None else ():
@@ -208,7 +208,9 @@ def closing(board: Leaderboard, width: int = 80) -> list[Text]:
 
 
 def in_full(board: Leaderboard, width: int = 80) -> list[Text]:
-    """All that is said of a leaderboard: verdict, cautions, why what was not tested, skipped, how it was measured."""
+    """All findings on a leaderboard: the verdict, cautions, reasons for skipped tests and methods, and how it was
+    measured.
+    """
     names = short_names(board.metrics)
     untested = {names[metric]: stamp.why for metric, stamp in board.stamps.items() if stamp.p is None and stamp.why}
     lines = [

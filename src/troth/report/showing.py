@@ -1,6 +1,7 @@
-"""How the results of explain and measure show themselves: in notebooks, in a line, as tables and in figures.
+"""How the results of explain and measure are displayed: in notebooks, on one line, as tables and in figures.
 
-`core` is handed this module (`troth/__init__.py`): the classes of results are there, and may not import this room.
+`core` gets this module through `core.rooms` (`troth/__init__.py`): the result classes are defined there and may not
+import it.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from troth.report.figures import plot  # noqa: F401
 
 _UNIT = ("example", "explainer", "target", "place", "unit", "start", "end", "segment", "score",
          "text", "gold", "predicted", "probability")  # fmt: skip
-_READ = ("example", "explainer", "target", "unit", "score")  # what people need of it
+_READ = ("example", "explainer", "target", "unit", "score")  # the columns that are shown to people
 _SCORE = ("example", "metric", "value", "why")
 
 
 def written(path: export.Place, sheet: Sheet, form: str, **options: Any) -> str:
-    """A table in one of the formats, which is also written where a path is given."""
+    """A table in one of the formats, which is also written if a path is given."""
     return export.to(path, export.latex(sheet, **options) if form == "latex" else export.text([sheet], form))
 
 
@@ -45,7 +46,7 @@ def matrix_parts(shown: Matrix) -> Iterable[str]:
 
 
 def side_by_side(methods: Sequence[Sequence[Attribution]]) -> Iterator[str]:
-    """The first texts, each under all methods; what was written token by token, as matrices."""
+    """The first texts, each with all methods; explanations of a continuation token by token are shown as matrices."""
     if methods and all(each.question.encoding.written and each.target for each in chain(*methods)):
         by_method = [matrices(attributions) for attributions in methods]
         rows = list(zip(*by_method, strict=False))
@@ -57,7 +58,7 @@ def side_by_side(methods: Sequence[Sequence[Attribution]]) -> Iterator[str]:
 
 
 def attributions_sheet(attributions: Attributions) -> Sheet:
-    """A row per unit."""
+    """One row per unit."""
     from troth.report.wording import short_names
 
     rows = [row for attribution in attributions for row in _unit_rows(attribution)]
@@ -70,8 +71,8 @@ def attributions_sheet(attributions: Attributions) -> Sheet:
 
 
 def scores_sheet(scores: Scores) -> Sheet:
-    """A row per score."""
-    # A list that was changed since has scores that we know no example of.
+    """One row per score."""
+    # If the list was changed, it is not known which examples its scores belong to.
     examples = scores.examples if len(scores.examples) == len(scores) else (None,) * len(scores)
     rows = [
         (example, scores.metric, float(score.value), score.why) for example, score in zip(examples, scores, strict=True)

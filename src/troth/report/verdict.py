@@ -1,7 +1,7 @@
-"""Which explainer to use, as far as the scores say: the winner, or those that cannot be told apart, or none.
+"""Which explainer to use according to the scores: the winner, those that cannot be told apart, or none.
 
-An explainer is better than another if it is significantly better on a metric that decides and significantly worse on
-none. Only what is better than random is ever recommended.
+An explainer is better than another if it is significantly better on a deciding metric and significantly worse on none.
+Only explainers that are better than random are recommended.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from troth.report.comparing import FEWEST, RANDOM, Analysis, PairedComparison
 from troth.report.prices import Prices, price
 from troth.report.wording import joined
 
-_NAMED = 3  # explainers in a sentence; the table has them all
+_NAMED = 3  # explainers named in a sentence; the table lists all of them
 Kind = Literal["winner", "tie", "none", "too few", "open"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """`best` is the winner, or those better than random that cannot be told apart; `useless` are not shown to be."""
+    """`best` is the winner, or those better than random that cannot be told apart; `useless` are not shown to beat
+    random.
+    """
 
     kind: Kind
     sentences: tuple[str, ...]
@@ -37,12 +39,13 @@ def judge(
     counts: str = "examples",
     passes: Mapping[str, float] | None = None,
 ) -> Verdict:
-    """The verdict on explainers, given from the best mean place to the worst, with the seconds and passes each takes.
+    """The verdict on explainers, which are given in the order of their mean rank, with the seconds and passes of
+    each.
 
     The cheapest is the one with the fewest passes and, among equals, the best mean rank. Times vary from run to run, so
     they only decide if no passes were counted.
 
-    `counts` is what a score is of: examples, or clusters of them.
+    `counts` names the units of the scores: examples, or clusters of them.
     """
     real = [name for name in order if name != RANDOM]
     if why := _why_open(analysis, real, order):
@@ -64,7 +67,7 @@ def judge(
         none = "No explainer is" if len(real) > 1 else f"{real[0]} is not"
         said = (f"{none} shown to beat random.", f"The closest: {closest}.", *power(closest, counts))
         return Verdict("none", said, (), useless)
-    # Of those that nothing is better than, the one with the best mean place.
+    # The explainer with the best mean rank among those that no other one beats.
     unbeaten = [name for name in better if not any(analysis.is_better(other, name) for other in better)] or better
     leader = unbeaten[0]
     alike = [name for name in real if name != leader and not analysis.is_better(leader, name)]
@@ -106,11 +109,11 @@ def _tie(
     prices: Prices,
     counts: str,
 ) -> list[str]:
-    """`alike` cannot be told from the leader; of them, `rivals` are better than random, too."""
+    """`alike` cannot be distinguished from the leader; `rivals` are those of them that are also better than random."""
     others = rivals or alike
     pairs = analysis.between(leader, others[0])
     split = {pair.better: pair.named for pair in pairs if pair.better is not None}
-    # Where only the second were better, it would be the leader.
+    # If only the second were better, it would be the leader.
     disagree = leader in split and others[0] in split
     if disagree:
         why = "Metrics disagree: " + ", ".join(f"{name} is better on {split[name]}" for name in (leader, others[0]))
@@ -127,7 +130,7 @@ def _tie(
 
 
 def power(pair: PairedComparison, counts: str) -> tuple[str, ...]:
-    """What so many examples could have shown, and how many it takes."""
+    """Which differences this number of examples could have shown, and how many are needed."""
     if np.isinf(pair.detectable) or not np.isinf(pair.needed):
         return (_too_few(pair, counts),)
     return (
@@ -146,6 +149,6 @@ def _too_few(pair: PairedComparison, counts: str) -> str:
 
 
 def _rounded(count: float) -> int:
-    """Upwards to two digits: an estimate."""
+    """An estimate, rounded up to two digits."""
     step = 10 ** max(0, len(str(int(count))) - 2)
     return int(np.ceil(count / step) * step)

@@ -1,4 +1,4 @@
-"""Names and lists as people read them, in tables and sentences alike."""
+"""Names and lists in the form that people read, in tables and sentences alike."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from troth.core import catalog
 
 
 def short_names(specs: Iterable[str]) -> dict[str, str]:
-    """Each without its options, where no other has the same name; only another masking than its own always shows.
+    """Specs without their options where the names stay unique; a masking that is not the default is always shown.
 
     >>> short_names(["lime(samples=9)", "gradient", "gradient(norm='l1')"])
     {'lime(samples=9)': 'lime', 'gradient': 'gradient', "gradient(norm='l1')": "gradient(norm='l1')"}
@@ -27,7 +27,7 @@ def _short(spec: str) -> str:
 
 
 def options_note(specs: Sequence[str]) -> list[str]:
-    """The full specs of those whose short names do not say all; a masking alone is said by "by mask_token"."""
+    """The full specs of those whose short names hide options; a masking alone is already shown as "by mask_token"."""
     hidden = [
         spec for spec, name in short_names(specs).items() if spec != name and set(catalog.parse(spec)[1]) != {"masking"}
     ]
@@ -35,7 +35,7 @@ def options_note(specs: Sequence[str]) -> list[str]:
 
 
 def folded(reasons: Mapping[str, str]) -> list[str]:
-    """What shares a reason, in one line each.
+    """One line for all entries with the same reason.
 
     >>> folded({"a": "too slow", "b": "no labels", "c": "too slow"})
     ['a, c: too slow', 'b: no labels']
@@ -47,7 +47,7 @@ def folded(reasons: Mapping[str, str]) -> list[str]:
 
 
 def joined(names: Sequence[str], most: int | None = None) -> str:
-    """A list as people write it; beyond `most` names, how many more there are.
+    """Joins a list with commas and "and"; beyond `most` names, with the number of further names.
 
     >>> joined(["a", "b", "c"]), joined(["a", "b", "c", "d"], most=3), joined(["a", "b", "c"], most=3)
     ('a, b and c', 'a, b and 2 more', 'a, b and c')

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from troth.core import catalog
 from troth.store.cells import Cell, CellTimer, Plan, find_function
-from troth.store.specs import CheckSpec, ExplanationSpec, MetricSpec, ReferencesSpec
+from troth.store.specs import CheckSpec, ExplanationSpec, MetricSpec, ModelSpec, ReferencesSpec
 from troth.sweep.context import Context
 from troth.sweep.pace import Pace
 from troth.sweep.passes import explains_or_measures, is_own, lengths, methods, passes_of
@@ -121,7 +121,7 @@ class Trial:
     def is_endpoint(self, cell: Cell) -> bool:
         """Whether a cell asks a model that is paid per request, or is elsewhere."""
         named = str(cell.specs.get("model", ""))
-        return "://" in named and self._context.model(ExplanationSpec.of(cell)).spent != ""
+        return "://" in named and self._context.model(ModelSpec.of(cell)).spent != ""
 
     def _work_out_check(self, cell: Cell, pace: Pace) -> None:
         """A check reads every example at each share that is erased, and its references."""
