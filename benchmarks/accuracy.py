@@ -59,7 +59,9 @@ def main() -> None:
     print(found)
     if given.write:
         page.put(
-            given.write, MARKS, f"How far from the exact Shapley value, text of 12 tokens, {SEEDS} seeds:\n\n{found}"
+            given.write,
+            MARKS,
+            f"The error relative to the exact Shapley values, for a text of 12 tokens and {SEEDS} seeds:\n\n{found}",
         )
 
 

@@ -88,16 +88,16 @@ def summary(rows: list[Measured]) -> str:
     )
     lines = [
         f"- **Time**: on one CPU thread troth is {span(compared)} as fast as other libraries in their best setting, in "
-        f"{len(works)} works with the same scores: two encoders, texts of 12 to 512 tokens.",
+        f"{len(works)} tasks with the same scores: two encoders, texts of 12 to 512 tokens.",
     ]
     for name, own in by_library(rows).items():
         lines.append(f"- {name}: {span(own)} as fast ({', '.join(dict.fromkeys(row.work for row in own))}).")
     lines += [
-        f"- **Slower**: {', '.join(slower) or 'troth is slower in none of these works'}.",
-        f"- **Memory**: in {len(more)} of {len(compared)} comparisons troth takes more than the other library, at most "
-        f"{max(row.memory for row in more):.0f} MB above the model.",
-        f"- **Long texts** (256 and 512 tokens): it takes less in {less} of {len(long)}, {ours:.0f} MB against "
-        f"{theirs:.0f} MB in the median.",
+        f"- **Slower**: {', '.join(slower) or 'troth is not slower in any of these tasks'}.",
+        f"- **Memory**: in {len(more)} of {len(compared)} comparisons troth takes more memory than the other library, "
+        f"at most {max(row.memory for row in more):.0f} MB above the model.",
+        f"- **Long texts** (256 and 512 tokens): troth takes less memory in {less} of {len(long)} comparisons, "
+        f"with a median of {ours:.0f} MB against {theirs:.0f} MB.",
     ]
     return "\n".join(lines)
 

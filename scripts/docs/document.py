@@ -199,11 +199,14 @@ def metric_entry(name: str) -> tuple[str, list[str]]:
 def metrics_page() -> str:
     """docs/methods/metrics.md"""
     intro = (
-        "How faithful is an explanation? Every metric ranks the scores as they stand (ties: the earlier unit first), "
-        "never their absolute values, except sparsity. ↑ higher is better, ↓ lower. Masking is the default of its "
-        "`masking` option. Cost is what a text of n units takes, in forward passes; rows asked twice count once. "
-        "Undefined scores are NaN with a reason, counted and never averaged away. "
-        "[Concepts](../guide/concepts.md#signs) lists the signs of the formulas."
+        "This page lists all metrics: how faithful is an explanation? Select them with `--metrics comprehensiveness` "
+        "or "
+        '`metrics=["comprehensiveness"]`. ↑ means that higher is better, ↓ that lower is better. The column *masking* '
+        "shows the default of the `masking` option. *Forward passes* is the cost of a text of n units; equal inputs "
+        "count once. All metrics except sparsity rank scores as they are, not by absolute value; among equal scores, "
+        "the "
+        "earlier unit comes first. An undefined score is NaN with a reason; it is counted and left out of means. "
+        "[Concepts](../guide/concepts.md#signs) lists the symbols of the formulas."
     )
     head = ["| metric | better | values | masking | forward passes |", "|---|---|---|---|---|"]
     return page("Metrics", intro, head, [metric_entry(name) for name in catalog.names("metrics")])
@@ -231,11 +234,14 @@ def explainer_entry(name: str) -> tuple[str, list[str]]:
 def explainers_page() -> str:
     """docs/methods/explainers.md"""
     intro = (
-        "Which units push toward the class? One score per unit; a signed score below 0 pushes away from the class, and "
-        "every signed explainer takes `absolute=true`: how much a unit matters either way, at every step of a metric "
-        "that explains again. Cost is what a text of n units takes, in forward passes. The models are those it was "
-        "tried on: small ones of each family, a prompted Llama, and a function from texts to probabilities (a black "
-        "box). [Concepts](../guide/concepts.md#signs) lists the signs of the formulas."
+        "This page lists all explainers: which units push toward the class? Select one with `-e leave_one_out` or "
+        '`troth.explain(model, text, "leave_one_out")`. An explainer gives each unit a score. If its scores are '
+        "signed, "
+        "a negative score means that the unit pushes away from the class, and the option `absolute=true` gives "
+        "absolute values instead, also at every step of a metric that explains again. *Forward passes* is the cost of "
+        "a text of n units. *Models* are those on which the "
+        "explainer was tried: a small model of each family, a prompted Llama, and a function from texts to "
+        "probabilities (a black box). [Concepts](../guide/concepts.md#signs) lists the symbols of the formulas."
     )
     head = ["| explainer | signed | forward passes | models |", "|---|---|---|---|"]
     return page("Explainers", intro, head, [explainer_entry(name) for name in catalog.names("explainers")])
@@ -247,7 +253,9 @@ def catalog_page() -> str:
     parts = [
         WRITTEN,
         "# Data sets, recipes, bases, studies and commands",
-        f"The methods have pages of their own: {links}.",
+        "This page lists everything that commands select by name, except methods, which have their own pages: "
+        f"{links}. "
+        "`troth list datasets` prints the first list.",
     ]
     for kind in catalog.KINDS:
         if kind not in METHODS:
@@ -260,8 +268,9 @@ def catalog_page() -> str:
 def maskings_page() -> str:
     """docs/methods/maskings.md"""
     intro = (
-        "How is a unit erased? The option `masking` of metrics, explainers and commands takes one of these: "
-        '`--masking delete`, `masking="zero"`. Each metric has the default of its paper '
+        "This page lists all maskings: how is a unit erased? Select one with the option `masking` of metrics, "
+        "explainers "
+        'and commands: `--masking delete` or `masking="zero"`. By default, each metric uses the masking of its paper '
         "([metrics](metrics.md))."
     )
     return "\n\n".join([WRITTEN, "# Maskings", intro, listed("maskings")]) + "\n"

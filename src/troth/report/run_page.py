@@ -41,22 +41,27 @@ _GLOSSARY = {
     "faithful": "An explanation is faithful if the words it ranks first are those that the model really relied on.",
     "explainer": "A method that gives every unit of a text a score: how much it mattered for one class.",
     "unit": "What is scored and erased: a word, a token, a sentence or a passage.",
-    "erase": "To take units away from the input, by a mask token or in another way, and ask the model again.",
+    "erase": "To remove units from the input, by a mask token or in another way, and run the model again.",
     "masking": "How a unit is erased: replaced by a mask token, deleted, set to zero and so on.",
     "target": "The class whose probability is explained, usually the one that the model predicts.",
-    "interval": "95 % bootstrap interval over examples: where the number would lie with other examples of this kind.",
+    "interval": "95 % bootstrap interval over examples: where the number would plausibly lie with other examples of "
+    "this kind.",
     "letters": "Explainers that share a letter do not differ significantly on that metric.",
-    "random": "Scores drawn by chance. An explainer that is no better than random explains nothing.",
-    "passes": "How many times the model is asked per example, forward and backward.",
+    "random": "An explainer with random scores. An explainer that is no better than random explains nothing.",
+    "passes": "The number of forward and backward passes of the model per example.",
     "validity": "Whether the erased inputs still look like what the model was trained on; if not, a metric may measure "
     "confusion instead of faithfulness.",
-    "diagnosticity": "How often a metric puts a real explanation before a random one. Half: it cannot tell them apart.",
-    "ACU": "Area between the curves of performance under erasure: random order minus the explainer's order.",
+    "diagnosticity": "How often a metric ranks a real explanation above a random one. At one half the metric cannot "
+    "tell them apart.",
+    "ACU": "Area between the curves of performance under erasure: the curve of a random order minus that of the "
+    "explainer's order.",
     "RACU": "ACU relative to an explanation that takes all performance away at once.",
-    "agreement": "Of explainers: rank correlation of what matters in a text; of metrics: Kendall's τ of rankings.",
-    "calibration": "Whether the model is right as often as it is sure. The error is the mean distance between the two.",
+    "agreement": "Between explainers: the rank correlation of their scores in a text. Between metrics: Kendall's τ "
+    "of their rankings.",
+    "calibration": "Whether the model's confidence matches its accuracy. The calibration error is the mean distance "
+    "between the two.",
     "plausibility": "Agreement with what people marked; it says nothing about what the model relied on.",
-    "p-value": "How likely so unusual an input is among inputs of the kind the model was trained on.",
+    "p-value": "The share of inputs of the kind the model was trained on that are at least as unusual as this one.",
 }
 # With this policy, the browser blocks everything from elsewhere.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'"
