@@ -84,7 +84,8 @@ def main() -> None:
     for training in TRAININGS:
         if not Path(training.split()[-1].format(folder=folder)).exists():
             troth(training, folder)
-    print("| plan | estimated | taken | ratio | passes estimated | taken |\n|---|--:|--:|--:|--:|--:|")
+    print("| plan | estimated time | actual time | ratio | estimated passes | actual passes |")
+    print("|---|--:|--:|--:|--:|--:|")
     for number in map(int, sys.argv[2:] or range(len(PLANS))):
         seconds, taken, passes, asked = measured(number, folder)
         command = PLANS[number].format(folder="").replace("/plan", "plan")

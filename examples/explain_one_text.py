@@ -1,6 +1,6 @@
-"""Which words made a classifier decide about one text, and how faithful is the explanation?
+"""Explain one text: which words led to the classifier's decision, and how faithful is the explanation?
 
-python examples/explain_one_text.py [MODEL]        a folder or a hub name; without one, the model that comes with troth
+python examples/explain_one_text.py [MODEL]        a folder or a hub name; by default the model that comes with troth
 """
 
 import sys

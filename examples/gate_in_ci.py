@@ -1,4 +1,4 @@
-"""A test that fails when explanations are no longer faithful: run it in your build.
+"""Fail a build when explanations are no longer faithful.
 
 python examples/gate_in_ci.py      exit code 0: met, 1: not met, 3: too few texts to tell
 """

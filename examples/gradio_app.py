@@ -1,4 +1,7 @@
-"""A page that explains a text by two methods, each with its proof: python examples/gradio_app.py [MODEL]"""
+"""A Gradio page that explains a text with two methods, each with its proof.
+
+python examples/gradio_app.py [MODEL]
+"""
 
 import sys
 

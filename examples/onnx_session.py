@@ -1,4 +1,4 @@
-"""Which words made a model in ONNX Runtime decide? Here it is a linear one over word counts, exported by skl2onnx.
+"""Explain a model in ONNX Runtime. Here it is a linear model of word counts, exported by skl2onnx.
 
 python examples/onnx_session.py
 """

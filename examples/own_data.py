@@ -1,4 +1,4 @@
-"""Texts of your own: a csv, or what you have in memory, with labels that are matched with the model's classes by name.
+"""Load your own texts from a csv or from memory; labels are matched with the model's classes by name.
 
 python examples/own_data.py
 """

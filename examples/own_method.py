@@ -1,4 +1,4 @@
-"""A method of your own in the same table as troth's: a function that returns one score per word.
+"""Compare your own method, a function that returns one score per word, with troth's methods in one table.
 
 python examples/own_method.py
 """
@@ -9,7 +9,7 @@ import troth
 
 
 def longest(text):
-    """Long words matter, it claims."""
+    """Scores each word by its length."""
     return [len(word) for word in text.split()]
 
 

@@ -1,4 +1,4 @@
-"""Which words made a small language model call a review good? In the terminal and in HTML, the prompt grayed out.
+"""Explain why a small language model calls a review positive, in the terminal and in HTML, with the prompt in gray.
 
 python examples/prompted_smollm2.py MODEL [PAGE]
 

@@ -1,4 +1,4 @@
-"""Which words made a linear classifier on sentence embeddings decide?
+"""Explain a linear classifier on sentence embeddings.
 
 python examples/sentence_transformers_head.py [MODEL]
 """

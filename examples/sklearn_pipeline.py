@@ -1,4 +1,4 @@
-"""Which words made a scikit-learn pipeline decide, and which explanation of it is most faithful?
+"""Explain a scikit-learn pipeline, and test whether the explanations are faithful.
 
 python examples/sklearn_pipeline.py
 """

@@ -1,4 +1,7 @@
-"""Which words made a spaCy text classifier decide? python examples/spacy_classifier.py"""
+"""Explain a spaCy text classifier.
+
+python examples/spacy_classifier.py
+"""
 
 import numpy as np
 import spacy

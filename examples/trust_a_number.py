@@ -1,4 +1,6 @@
-"""May this model be asked about erased texts? If not, a metric may measure confusion in place of faithfulness.
+"""Check whether erased texts are in distribution for a model.
+
+If they are not, a metric may measure confusion instead of faithfulness.
 
 python examples/trust_a_number.py
 """
@@ -7,5 +9,5 @@ import troth
 
 model = troth.load_model("embedded")
 data = list(troth.load_data("reviews"))
-tested, references = data[:20], data[20:]  # references are inputs of the kind that the model was trained on
+tested, references = data[:20], data[20:]  # references should be like the training data
 print("\n".join(troth.check(model, tested, references, ["random", "leave_one_out"]).answer()))

@@ -57,7 +57,7 @@ _HOMES = {
 }
 __all__ = sorted(_HOMES)
 
-# Results show themselves and take in scores from elsewhere, for which `core` needs rooms that import it.
+# Lets results display themselves and import scores, without `core` importing the packages that do it.
 core.rooms |= {
     "showing": partial(import_module, "troth.report.showing"),
     "import_scores": partial(import_module, "troth.verbs.import_scores"),
@@ -65,7 +65,7 @@ core.rooms |= {
 
 
 def _import_rich() -> None:
-    """rich draws from Python's `random` when it is first imported; done here, the user's state can be restored."""
+    """Imports rich without disturbing Python's `random`, from which rich draws when it is first imported."""
     state = random.getstate()
     import_module("rich.style")
     random.setstate(state)
@@ -75,11 +75,12 @@ _import_rich()
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when first used, so that the command line answers at once.
+    # Loaded on first use, so that the command line starts quickly.
     if name in _HOMES:
         return getattr(import_module(f"troth.{_HOMES[name]}"), name)
     if name == "sweep":
-        return import_module("troth.sweep")  # a room that has the name of its verb, and can be called
+        # A package with the same name as its function; the module itself can be called.
+        return import_module("troth.sweep")
     raise AttributeError(f"module 'troth' has no attribute {name!r}")
 
 

@@ -1,4 +1,4 @@
-"""`python -m troth` is the command line."""
+"""Runs the command line with `python -m troth`."""
 
 from troth.cli import main
 

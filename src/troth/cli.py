@@ -1,4 +1,4 @@
-"""The command line: one file per command in `commands/`; what a user can fix becomes one line and exit code 2."""
+"""The command line, one file per command in `commands/`; errors that users can fix take one line and exit code 2."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from troth.core import terminal
 from troth.core.errors import TrothError
 
 _FAULT, _FIXABLE, _INTERRUPTED = 1, 2, 130
-_LONGEST = 2_000  # characters of an error
-# Objects between two garbage collections. Importing torch and transformers makes many and no garbage: with Python's own
-# 700, an eighth of the time that a short command takes is spent on looking for some.
+_LONGEST = 2_000  # maximum length of an error message in characters
+# Allocations between two garbage collections. Importing torch and transformers creates many objects and hardly any
+# garbage: with Python's default of 700, a short command spends an eighth of its time on garbage collection.
 _COLLECT_AFTER = 10_000
 
 app = typer.Typer(
@@ -60,13 +60,14 @@ def _about(
 
 
 def main() -> None:
-    """Runs a command; errors that a user can fix are one line, Ctrl-C is quiet."""
+    """Runs a command; errors that a user can fix are printed as one line, and Ctrl-C prints no traceback."""
     gc.set_threshold(_COLLECT_AFTER)
     try:
         with terminal.guarded():
-            code = copy_context().run(_run)  # what --allow allows ends with the command
+            # In a context of its own, so that permissions given by --allow end with the command.
+            code = copy_context().run(_run)
     except BrokenPipeError:
-        code = _FAULT  # whoever read our output has gone; nothing more can be printed
+        code = _FAULT  # the reader of our output is gone, so nothing more can be printed
         _silence()
     except terminal.CannotPrintError as error:
         code = _FIXABLE
@@ -101,8 +102,8 @@ def _run() -> int:
 
 
 def _print_error(line: str, trace: str = "") -> int:
-    """One line, and the traceback of the user's own code where that raised."""
-    if len(line) > _LONGEST:  # a value of a megabyte is not repeated
+    """Prints one line and, if the user's own code raised the error, its traceback."""
+    if len(line) > _LONGEST:  # shorten values of a megabyte
         line = f"{line[: _LONGEST // 2]}…{line[-_LONGEST // 2 :]}"
     errors = terminal.Console(stderr=True, soft_wrap=True)
     errors.print(Text.assemble(("troth: ", "bold red"), terminal.visible(" ".join(line.split("\n")))))
@@ -112,20 +113,20 @@ def _print_error(line: str, trace: str = "") -> int:
 
 
 def _print_fault() -> int:
-    """Prints a fault of ours with all that helps to find it."""
+    """Prints the full traceback of an internal error."""
     terminal.echo(traceback.format_exc(), err=True)
     return _FAULT
 
 
 def _silence() -> None:
-    """What is left in the buffers would be written, and fail again, when the process ends."""
+    """Redirects stdout and stderr to the null device; otherwise flushing their buffers would fail again at exit."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     for number in (1, 2):
         os.dup2(nothing, number)
 
 
 def _of_usage(error: Any) -> str:
-    """The option parser's message; without a command that is the help, which is printed as such."""
+    """The option parser's message; without a command that message is the help text, which is printed as it is."""
     context = getattr(error, "ctx", None)
     command = "troth" if context is None else f"troth {context.info_name}" if context.parent else "troth"
     message = error.format_message()

@@ -1,8 +1,9 @@
-"""How well predictions match labels, from weighted counts, so that a bootstrap over examples is one matrix product.
+"""Agreement of predictions with labels, computed from weighted counts, so that a bootstrap over examples is one matrix
+product.
 
-As scikit-learn defines them: macro-F1 is the mean over classes that occur among labels or predictions, micro-F1 pools
-them (for single-label data it is the accuracy), Matthews is the multi-class coefficient, 0 where one side is constant.
-Of no examples all of them are NaN.
+Definitions follow scikit-learn: macro-F1 is the mean over classes that occur among labels or predictions, micro-F1
+pools all classes (for single-label data it equals accuracy), and Matthews is the multi-class coefficient, 0 if labels
+or predictions are constant. Without examples, all of them are NaN.
 """
 
 from typing import Literal
@@ -20,16 +21,17 @@ NAMES = ("accuracy", "macro_f1", "micro_f1", "matthews")
 
 
 def performance_of(data: Data) -> Performance | None:
-    """How well a model does on this data set is measured; None where that is accuracy or not known."""
+    """The performance metric of this data set, or None if it is accuracy or unknown."""
     name = data.name.partition("(")[0]
     metric: Performance = catalog.find("data", name).metric if name in catalog.names("data") else "accuracy"
     return None if metric == "accuracy" else metric
 
 
 def indicators(labels: ArrayLike, predictions: ArrayLike, classes: int) -> Floats:
-    """Is each class rightly predicted, predicted, true? [examples], [examples, ...] -> [examples, ..., 3, classes]
+    """Whether each class is correctly predicted, predicted, and true: [examples], [examples, ...] -> [examples, ..., 3,
+    classes]
 
-    Any weighted mean over the examples is what `performance` takes.
+    `performance` accepts any weighted mean of these over the examples.
     """
     predicted = np.asarray(predictions)
     true = np.asarray(labels).reshape(-1, *[1] * (predicted.ndim - 1))
@@ -40,7 +42,7 @@ def indicators(labels: ArrayLike, predictions: ArrayLike, classes: int) -> Float
 
 
 def performance(name: Performance, counts: Floats) -> Floats:
-    """[..., 3, classes] -> [...]"""
+    """Computes the metric from counts of `indicators`: [..., 3, classes] -> [...]"""
     if name not in NAMES:
         raise unknown("performance", name, NAMES)
     hit, predicted, true = np.moveaxis(counts, -2, 0)
@@ -54,7 +56,7 @@ def performance(name: Performance, counts: Floats) -> Floats:
         if name == "matthews":
             agreement = hit.sum(-1) * total - (predicted * true).sum(-1)
             spread = (total**2 - (predicted**2).sum(-1)) * (total**2 - (true**2).sum(-1))
-            # Rounding leaves a crumb where one side is constant.
+            # Rounding may leave a tiny nonzero value if one side is constant.
             constant = spread <= 1e-12 * total**4
             value = np.where(constant, 0.0, agreement / np.sqrt(np.where(constant, 1.0, spread)))
             return np.where(total > 0, value, np.nan)

@@ -1,8 +1,8 @@
-"""Importance without a model: how much a word stands out in its text, or in the training texts.
+"""Importance without a model: how much a word stands out in its text or in the training texts.
 
-TextRank, TF-IDF and χ² as SaLoss uses them (Chrysostomou & Aletras 2021, eq. 1 and appendices B, H), over the
-wordpieces of a text without its special tokens. A salience is called with the tokens of one text and scores each
-position by its type. `text_rank(tokens, window=8, steps=2)` is what the released code computes.
+TextRank, TF-IDF and χ² as used by SaLoss (Chrysostomou & Aletras 2021, eq. 1 and appendices B, H), computed over the
+wordpieces of a text without its special tokens. A salience function takes the tokens of one text and scores each
+position by its token type. `text_rank(tokens, window=8, steps=2)` is what the released code computes.
 """
 
 from collections import Counter
@@ -26,9 +26,10 @@ Salience = Callable[[Tokens], Floats]
 
 
 def pieces(encoding: Encoding) -> tuple[Tensor, list[str]]:
-    """Which tokens are pieces of the text, and a name for each one's type. -> [length] bool, one name per piece
+    """A mask of the tokens that belong to the text ([length] bool), and a name for the type of each of them.
 
-    Special tokens and a prompt are none; of a pair, all between the begin and the end token is (as SaLoss has it).
+    Special tokens and prompt tokens are excluded; for a pair, everything between the first and the last token is
+    included (as in SaLoss).
     """
     if not encoding.tokenized:
         return torch.ones_like(encoding.ids, dtype=torch.bool), list(encoding.unit_texts)
@@ -43,8 +44,9 @@ def pieces(encoding: Encoding) -> tuple[Tensor, list[str]]:
 def text_rank(tokens: Tokens, window: int = 4, damping: float = 0.85, steps: int = 10) -> Floats:
     """How central each token's type is among its neighbors: σᵢ = (1 − d) + d Σⱼ σⱼ / degree(j).
 
-    Types that stand less than `window` apart are linked (simple, undirected, no self loops). All start at 1 and move
-    together, for at most `steps`, until they move by less than 1e-5 in all. A type without a link has 1 − d.
+    Types less than `window` positions apart are linked (simple, undirected, no self-loops). All scores start at 1 and
+    are updated together, at most `steps` times, until their total change is below 1e-5. A type without links scores 1 −
+    d.
 
     >>> text_rank(["good", "plot", "weak", "cast"], window=2, damping=0.5, steps=1)
     array([0.75, 1.25, 1.25, 0.75])
@@ -65,19 +67,21 @@ def text_rank(tokens: Tokens, window: int = 4, damping: float = 0.85, steps: int
 
 
 def uniform(tokens: Tokens) -> Floats:
-    """The same for every token: the baseline that says nothing."""
+    """Scores every token 1: an uninformative baseline."""
     return np.ones(len(tokens))
 
 
 @dataclass(frozen=True)
 class TfIdf:
-    """Count in the text times inverse document frequency, at unit length, as scikit-learn computes it; unknown: 0."""
+    """Count in the text times inverse document frequency, normalized to unit length as in scikit-learn; unknown tokens
+    score 0.
+    """
 
     inverse_document_frequency: Mapping[str, float]
 
     @classmethod
     def fit(cls, token_lists: Sequence[Tokens], labels: ArrayLike | None = None) -> Self:
-        """Learns document frequencies from training texts; labels are not read."""
+        """Learns document frequencies from training texts; labels are ignored."""
         vectorizer, _ = _features(token_lists)
         return cls(dict(zip(vectorizer.get_feature_names_out().tolist(), vectorizer.idf_.tolist(), strict=True)))
 
@@ -90,13 +94,13 @@ class TfIdf:
 
 @dataclass(frozen=True)
 class ChiSquared:
-    """How far a token's TF-IDF mass depends on the class in the training texts (χ²); unknown: 0."""
+    """How strongly a token's TF-IDF mass depends on the class in the training texts (χ²); unknown tokens score 0."""
 
     statistic: Mapping[str, float]
 
     @classmethod
     def fit(cls, token_lists: Sequence[Tokens], labels: ArrayLike | None = None) -> Self:
-        """Learns from training texts and one label each."""
+        """Learns from training texts with one label each."""
         if labels is None or len(np.asarray(labels)) != len(token_lists):
             raise TrothError(f"chi_squared needs one label for each of the {len(token_lists)} training texts")
         vectorizer, features = _features(token_lists)
@@ -108,14 +112,14 @@ class ChiSquared:
 
 
 def fit_salience(name: str, token_lists: Sequence[Tokens], labels: ArrayLike | None = None) -> Salience:
-    """The salience of that name (text_rank, tf_idf, chi_squared, uniform), fitted where there is something to fit."""
+    """The salience function of that name (text_rank, tf_idf, chi_squared, uniform), fitted if it needs fitting."""
     if name not in _FITTED | _PLAIN:
         raise unknown("salience", name, _FITTED | _PLAIN)
     return _FITTED[name].fit(token_lists, labels) if name in _FITTED else _PLAIN[name]
 
 
 def normalize(scores: ArrayLike) -> Floats:
-    """(σ + 1e-8) over its sum: a distribution without zeros; all zero gives the uniform one.
+    """Divides σ + 1e-8 by its sum: a distribution without zeros, uniform if all scores are zero.
 
     >>> normalize([0, 0])
     array([0.5, 0.5])
@@ -132,7 +136,7 @@ _PLAIN: dict[str, Salience] = {"text_rank": text_rank, "uniform": uniform}
 
 
 def _links(order: NDArray[np.int64], window: int, types: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Both ends of every link between types, each link in both directions, once."""
+    """The source and target index of every link between types; each link appears once in each direction."""
     if window < 1:
         raise TrothError(f"text_rank: a window holds at least one token, not {window}")
     shifts = range(1, min(window, len(order)))

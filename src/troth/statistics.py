@@ -1,7 +1,7 @@
-"""Intervals, tests and the combination of p-values: how sure a table of scores may be.
+"""Intervals, tests and combinations of p-values: the uncertainty of a table of scores.
 
-NaN is an undefined score: intervals and tests leave it out (pairwise where values are paired); a combination of
-p-values that holds one is NaN. Random draws use seed 0, so the same values give the same interval.
+NaN is an undefined score: intervals and tests leave it out (pairwise if values are paired), but combining p-values that
+include a NaN gives NaN. Random draws use seed 0, so the same values give the same interval.
 """
 
 import warnings
@@ -18,15 +18,16 @@ from troth.core.errors import TrothError, warn_renamed
 
 Floats = NDArray[np.float64]
 RESAMPLES = 9_999
-_DRAWS_AT_ONCE = 1_000_000  # numbers held while resampling
-# What a model's probabilities move by with the shape of a batch, at most, by its number format. In float32 rounding
-# adds up from layer to layer (128 times the machine epsilon); with half as many bits, sums are still held in float32,
-# and what is left is the rounding of the last layers (twice the epsilon). Scores are no finer than float32.
+_DRAWS_AT_ONCE = 1_000_000  # maximum number of values held in memory while resampling
+# The most that a model's probabilities change with the shape of a batch, by number format. In float32, rounding errors
+# accumulate from layer to layer (128 times the machine epsilon). In 16-bit formats, sums are still accumulated in
+# float32, and what remains is the rounding of the last layers (twice the epsilon). Scores are never more precise than
+# float32.
 _RESOLUTION = {"float16": 2.0**-9, "bfloat16": 2.0**-6}
 
 
 def resolution(dtype: str = "float32") -> float:
-    """The smallest difference of two scores between 0 and 1 that a model of this number format can show.
+    """The smallest difference of two scores between 0 and 1 that a model with this number format can resolve.
 
     >>> resolution(), resolution("bfloat16")
     (1.52587890625e-05, 0.015625)
@@ -38,7 +39,7 @@ def resolution(dtype: str = "float32") -> float:
 
 
 def simes(p: ArrayLike) -> Any:
-    """Simes's p-value of the hypothesis that all hold: min p₍ᵢ₎·n/i over the last axis.
+    """Simes's p-value of the hypothesis that all null hypotheses hold: min p₍ᵢ₎·n/i over the last axis.
 
     >>> simes([0.5, 0.01, 0.03])
     0.03
@@ -51,7 +52,7 @@ def simes(p: ArrayLike) -> Any:
 
 
 def fisher(p: ArrayLike) -> Any:
-    """Fisher's statistic −2 Σ log p over the last axis: χ² with 2n degrees of freedom where the p are independent.
+    """Fisher's statistic −2 Σ log p over the last axis: χ² with 2n degrees of freedom for independent p-values.
 
     >>> round(fisher([0.5, 0.5]), 6)
     2.772589
@@ -61,7 +62,7 @@ def fisher(p: ArrayLike) -> Any:
 
 
 def holm(p: ArrayLike) -> Floats:
-    """Holm's adjusted p-values, in the order given; a NaN stays NaN and does not count as a test.
+    """Holm's adjusted p-values, in the given order; a NaN stays NaN and does not count as a test.
 
     >>> holm([0.02, 0.01, 0.5])
     array([0.04, 0.03, 0.5 ])
@@ -75,17 +76,17 @@ def holm(p: ArrayLike) -> Floats:
     return adjusted
 
 
-# A mean and its intervals
+# Means and their intervals
 
 
 def mean(values: ArrayLike) -> float:
-    """The mean of the defined values; NaN where there are none."""
+    """The mean of the defined values; NaN if there are none."""
     sample = _defined(values)
     return float(sample.mean()) if len(sample) else float("nan")
 
 
 def bca_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float]:
-    """Bias-corrected and accelerated bootstrap interval (low, high) of the mean; constant data: that value.
+    """Bias-corrected and accelerated bootstrap interval (low, high) of the mean; a single point for constant data.
 
     >>> bca_interval([0.25, 0.25, float("nan")])
     (0.25, 0.25)
@@ -96,16 +97,16 @@ def bca_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float]:
     if np.all(sample == sample[0]):
         return float(sample[0]), float(sample[0])
     low, high = _bootstrap(sample, level, "BCa")
-    # Values equal up to rounding leave BCa without an acceleration.
+    # The acceleration of BCa is undefined for values that are equal up to rounding.
     return (low, high) if np.isfinite([low, high]).all() else _bootstrap(sample, level, "percentile")
 
 
 def bca_of_means(
     values: Floats, function: Callable[[Floats], Floats], level: float = 0.95
 ) -> tuple[float, float, float]:
-    """(value, low, high) of a function of the column means of [examples, columns], by BCa over examples.
+    """(value, low, high) of a function of the column means of [examples, columns]; BCa resamples the examples.
 
-    The function takes [..., columns] and gives [...]; resamples it is undefined on (NaN) do not count.
+    The function takes [..., columns] and returns [...]; resamples for which it is undefined (NaN) are ignored.
     """
     count = len(values)
     value = float(function(values.mean(0)))
@@ -141,18 +142,18 @@ class CrossedMean(NamedTuple):
     high: float
     p: float
     seeds: int
-    texts: int  # those that are defined for every seed
+    texts: int  # number of texts that are defined for every seed
 
 
 def crossed_mean(values: ArrayLike | Sequence[ArrayLike], level: float = 0.95) -> CrossedMean:
-    """The mean of [seeds, texts], where every seed has the same texts and both are samples of what there could be.
+    """The mean of [seeds, texts], where every seed has the same texts and both are random samples.
 
-    The variance of the mean is that of a two-way analysis of variance with random effects: of seeds, of texts and of
-    what is left. Its critical value is the larger of Student's t with Satterthwaite's degrees of freedom and of
-    Cochran's mean of the t of seeds and of texts, weighted by their shares of the variance; with few seeds either alone
-    is too sure somewhere (tests/test_crossed.py). With one seed the interval holds for that seed only; with one value
-    per seed (a RACU, an F1) it is Student's over seeds. Differences of two methods on the same texts are compared so.
-    Seeds without values do not count: a training may have failed.
+    The variance of the mean is that of a two-way analysis of variance with random effects: seeds, texts and the
+    residual. The critical value is the larger of Student's t with Satterthwaite's degrees of freedom and Cochran's
+    average of the t values of seeds and texts, weighted by their shares of the variance; with few seeds, either one
+    alone is too narrow in some cases (tests/test_crossed.py). With one seed, the interval holds for that seed only;
+    with one value per seed (a RACU, an F1), it is Student's interval over seeds. Differences of two methods on the same
+    texts are compared this way. Seeds without values (failed trainings) are ignored.
 
     >>> found = crossed_mean([[0.1, 0.3, 0.2], [0.2, 0.4, 0.3]])
     >>> round(found.mean, 3), round(found.low, 3), round(found.high, 3), round(found.p, 3)
@@ -187,14 +188,14 @@ def crossed_mean(values: ArrayLike | Sequence[ArrayLike], level: float = 0.95) -
         return float(max(scipy.stats.t.isf(p / 2, freedom), share * each[0] + (1 - share) * each[1]))
 
     low, high = mean - critical(1 - level) * error, mean + critical(1 - level) * error
-    ratio, least = abs(mean) / error, -80.0  # of log p, beyond which Student's t is not computed well
+    ratio, least = abs(mean) / error, -80.0  # lower bound of log p, below which Student's t is inaccurate
     if critical(np.exp(least)) > ratio:
         least = scipy.optimize.brentq(lambda log_p: critical(np.exp(log_p)) - ratio, least, 0)
     return CrossedMean(float(mean), float(low), float(high), float(np.exp(least)), seeds, texts)
 
 
 def hierarchical_interval(values_by_seed: Sequence[ArrayLike], level: float = 0.95) -> tuple[float, float]:
-    """Deprecated: crossed_mean. Its interval (low, high)."""
+    """Deprecated: use crossed_mean. Returns its interval (low, high)."""
     warn_renamed("troth.statistics.hierarchical_interval", "troth.statistics.crossed_mean")
     return crossed_mean(values_by_seed, level)[1:3]
 
@@ -203,7 +204,7 @@ def hierarchical_interval(values_by_seed: Sequence[ArrayLike], level: float = 0.
 
 
 def wilcoxon_rank_sum(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
-    """(z, two-sided p) of Wilcoxon's rank-sum test for two independent samples, normal approximation.
+    """(z, two-sided p) of Wilcoxon's rank-sum test for two independent samples, by normal approximation.
 
     >>> statistic, p = wilcoxon_rank_sum([1, 2, 3], [4, 5, 6])
     >>> round(statistic, 3), round(p, 3)
@@ -217,7 +218,7 @@ def wilcoxon_rank_sum(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
 
 
 def t_test(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
-    """(t, two-sided p) of Student's test for two independent samples; NaN with fewer than two values on a side.
+    """(t, two-sided p) of Student's test for two independent samples; NaN with fewer than two values in a sample.
 
     >>> statistic, p = t_test([0.87, 0.88, 0.86], [0.83, 0.82, 0.84])
     >>> round(statistic, 3), round(p, 4)
@@ -229,13 +230,13 @@ def t_test(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
     if np.ptp(first) == 0 and np.ptp(second) == 0:
         return (0.0, 1.0) if first[0] == second[0] else (float(np.sign(first[0] - second[0]) * np.inf), 0.0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # nearly equal values on a side
+        warnings.simplefilter("ignore", RuntimeWarning)  # raised for samples of nearly equal values
         result = scipy.stats.ttest_ind(first, second)
     return float(result.statistic), float(result.pvalue)
 
 
 def paired_test(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
-    """Deprecated: scipy.stats.wilcoxon. (statistic, two-sided p) of the signed-rank test; all pairs equal: p = 1."""
+    """Deprecated: use scipy.stats.wilcoxon. (statistic, two-sided p) of the signed-rank test; equal pairs: p = 1."""
     warn_renamed("troth.statistics.paired_test", "scipy.stats.wilcoxon")
     difference = _defined(np.subtract(*_paired(a, b)))
     if len(difference) == 0:
@@ -247,7 +248,7 @@ def paired_test(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
 
 
 def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
-    """How far two rankings agree (τ-b), from −1 to 1; a constant side: NaN.
+    """Agreement of two rankings (τ-b), from −1 to 1; NaN if one side is constant.
 
     >>> round(kendall_tau([1, 2, 3, 4], [1, 3, 2, 4]), 6)
     0.666667
@@ -260,7 +261,7 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
 
 
 def letters(names: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Letters of each name: those that share one are not among the pairs that are `apart`.
+    """The letters of each name (compact letter display); names that share one are not among the pairs in `apart`.
 
     >>> letters(["high", "middle", "low"], [("high", "low")])
     {'high': 'a', 'middle': 'ab', 'low': 'b'}
@@ -274,13 +275,13 @@ def letters(names: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str,
 
 
 def by_mean(values: Mapping[str, ArrayLike], higher_is_better: bool) -> list[str]:
-    """Names from the best mean to the worst; those without one come last."""
+    """The names from the best mean to the worst; names without a mean come last."""
     means = {name: -mean(sample) if higher_is_better else mean(sample) for name, sample in values.items()}
     return sorted(values, key=lambda name: (np.isnan(means[name]), means[name]))
 
 
 def _parted(groups: set[frozenset[str]], first: str, second: str) -> set[frozenset[str]]:
-    """No group holds both any more, and none lies within another (Piepho 2004, insert and absorb)."""
+    """Splits groups that contain both names, and drops groups within another (Piepho 2004, insert and absorb)."""
     pair = {first, second}
     split = {part for group in groups for part in ([group - {name} for name in pair] if pair <= group else [group])}
     return {group for group in split if not any(group < larger for larger in split)}

@@ -1,4 +1,4 @@
-"""`troth explain --question`: reads passages and shows which ones an answer rests on."""
+"""`troth explain --question`: reads passages and shows which ones support an answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from troth.core import reading, terminal
 from troth.core.errors import TrothError
 from troth.core.terminal import Console
 
-# Not separated by commas, which may be in the name of a file.
+# Not separated by commas, since file names may contain them.
 Passages = Annotated[
     list[str] | None,
     typer.Option(
@@ -37,7 +37,7 @@ def cite(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Reads the files, asks the model, and shows what was found."""
+    """Reads the files, runs the model, and shows the result."""
     import troth
     from troth.report import cited_answer, export
 
@@ -65,7 +65,7 @@ def cite(
 
 
 def _print_expected(passages: Mapping[str, str], as_json: bool) -> None:
-    """What a dry run prints: how often the model would read a prompt."""
+    """Prints a dry run: the expected number of forward passes."""
     from troth.core.units import sentence_spans
 
     sentences = sum(len(sentence_spans(text)) for text in passages.values())
@@ -81,7 +81,7 @@ def _print_expected(passages: Mapping[str, str], as_json: bool) -> None:
 
 
 def _read(names: Sequence[str]) -> dict[str, str]:
-    """The text of each passage by its name, in the order in which files are named, or of a pattern found."""
+    """The text of each passage by name, in the order of the given files; the files that match a pattern are sorted."""
     from troth.core.units import passage_spans
 
     if not names:

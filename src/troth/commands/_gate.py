@@ -1,4 +1,4 @@
-"""The end of a bench in CI: what was required, what the scores say of it, the exit code, and who is told."""
+"""The end of a bench in CI: requirements, their rulings on the scores, trackers, and the exit code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_MET, FAILED, CANNOT_TELL = 1, 2, 3
 
 
 def understood(texts: Sequence[str] | None, explainers: Any, metrics: Any, baseline: str | None) -> list[Requirement]:
-    """What is required, read before anything is computed; a name that will not be measured is refused."""
+    """Parses the requirements before anything is computed; rejects names that will not be measured."""
     from troth.report.requirements import parse
     from troth.store.store import open_run
 
@@ -29,7 +29,7 @@ def understood(texts: Sequence[str] | None, explainers: Any, metrics: Any, basel
 
 
 def tracker(name: str | None) -> Callable[[Leaderboard], str] | None:
-    """The function that logs to a tracker; one that is not installed is refused before anything is computed."""
+    """The function that logs to a tracker; a tracker that is not installed is rejected before anything is computed."""
     if name is None:
         return None
     import troth
@@ -42,14 +42,14 @@ def tracker(name: str | None) -> Callable[[Leaderboard], str] | None:
 
 
 def judged(board: Leaderboard, required: Sequence[Requirement], baseline: str | None) -> Rulings | None:
-    """What the scores say; None where nothing is required."""
+    """Checks the scores against the requirements; None if there are no requirements."""
     from troth.report.requirements import require
 
     return require(board, required, baseline) if required or baseline is not None else None
 
 
 def as_dict(judgment: Rulings | None) -> dict[str, Any]:
-    """Ready for JSON; nothing where nothing is required."""
+    """The rulings as JSON data; empty if there are no requirements."""
     if judgment is None:
         return {}
     rulings = [{"requirement": one.requirement, "met": one.met, "reason": one.reason} for one in judgment.rulings]
@@ -57,7 +57,7 @@ def as_dict(judgment: Rulings | None) -> dict[str, Any]:
 
 
 def leave(judgment: Rulings | None, failed: object, aside: bool) -> None:
-    """Prints a line per requirement, `aside` on standard error, and leaves with the worst exit code."""
+    """Prints one line per requirement (to standard error if `aside`), and exits with the most severe exit code."""
     for ruling in judgment.rulings if judgment is not None else ():
         terminal.echo(str(ruling), err=aside)
     met = True if judgment is None else judgment.met

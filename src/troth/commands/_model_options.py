@@ -1,4 +1,4 @@
-"""The options of `load_model` on the command line: one decorator gives them to a command, one function reads them."""
+"""The options of `load_model` on the command line: a decorator adds them to a command, and a function reads them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from troth.commands._options import require
 from troth.core import reading
 from troth.core.errors import TrothError
 
-Asked = Callable[[], dict[str, Any]]  # reads the options; called when the command needs them
+Asked = Callable[[], dict[str, Any]]  # reads the options when the command needs them
 
 _PROMPTS: Mapping[str, Any] = {
     "prompt": Annotated[
@@ -66,7 +66,7 @@ _MEANINGS: Mapping[str, Any] = {
 PROMPT = ("prompt", "class_words", "shots", "shot_count", "chat", "mask_text")
 ALL = (*_PROMPTS, *_MEANINGS)
 
-# What --model-option cannot set, and the way to it.
+# Options that --model-option cannot set, with the alternative.
 _NO_MODEL_OPTIONS = {
     "model": "the model is named by --model; that of a server after its address: --model https://…/v1#NAME",
     "device": "the device is chosen by --device of troth explain, or by CUDA_VISIBLE_DEVICES",
@@ -77,9 +77,9 @@ _NO_MODEL_OPTIONS = {
 
 
 def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a command these options of `load_model`; it gets a function that reads them as its argument `asked`.
+    """Adds these options of `load_model` to a command, whose argument `asked` is a function that reads them.
 
-    In --help the options of prompts stand where the command has `asked`, and those of what the numbers of a model mean
+    In --help, options for prompts appear at the position of `asked`, and those for the meaning of a model's outputs
     before --allow.
     """
 
@@ -107,7 +107,7 @@ def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 
 def asked_of(**given: Any) -> dict[str, Any]:
-    """The options of `load_model` as plain values; those that are not given are left out."""
+    """The options of `load_model` as plain values; omitted options are left out."""
     options = {name: value for name, value in given.items() if value is not None}
     options |= {name: read(options[name]) for name, read in _READERS.items() if name in options}
     count, more = options.pop("shot_count", None), options.pop("model_option", ())
@@ -139,7 +139,7 @@ def _parts(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
-# How the options that are not taken as they are given are read.
+# Functions that read options which are not used as given.
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("prompt", "continuation"), _unescaped),
     **dict.fromkeys(("class_words", "labels", "candidate_labels"), _parts),
@@ -157,7 +157,7 @@ def _shots(data: str, number: int) -> list[dict[str, Any]]:
 
 
 def _more(model_options: Iterable[str]) -> dict[str, Any]:
-    """Options of load_model that have none of their own here, read as JSON where they are JSON, else as text."""
+    """Options of load_model without an option of their own here, read as JSON if valid, otherwise as text."""
     options: dict[str, Any] = {}
     for each in model_options:
         name, separator, value = each.partition("=")

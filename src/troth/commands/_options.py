@@ -1,4 +1,4 @@
-"""Options that several commands take, and what they all do first and last."""
+"""Options shared by several commands, and what all commands do first and last."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from troth.core import catalog, hub, spec_text, terminal, trust
 from troth.core.errors import TrothError
 
 _MOST_SEEDS = 1_000
-_MOST = 2**63 - 1  # what seeds of libraries, sizes of arrays and SQL can hold
-# Options that have a short name, too, or another name than their parameter: the same in every command.
+_MOST = 2**63 - 1  # the limit of seeds in libraries, array sizes and SQL
+# Options with a short name or another name than their parameter, the same in every command.
 _NAMES = {
     "as_json": ["--json"], "base": ["--base", "-b"], "data": ["--data", "-d"], "explainer": ["--explainer", "-e"],
     "explainers": ["--explainers", "-e"], "form": ["--format"], "ids": ["--id"],
     "learning_rate": ["--learning-rate", "--lr"],
     "model": ["--model", "-m"], "weight": ["--lambda"],
 }  # fmt: skip
-# Options whose values a shell completes with the names of a kind.
+# Options whose values the shell completes with names of a kind.
 _COMPLETED = {
     "data": "data", "explainer": "explainers", "explainers": "explainers", "masking": "maskings", "metric": "metrics",
     "metrics": "metrics",
@@ -36,7 +36,7 @@ _COMPLETED = {
 
 
 class Command(TyperCommand):
-    """A command whose numbers are finite, fit into 64 bits and, for seeds, are not negative."""
+    """A command that requires its numbers to be finite, to fit into 64 bits and, for seeds, not to be negative."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
@@ -46,12 +46,12 @@ class Command(TyperCommand):
                 for number in value if isinstance(value, list) else [value]:
                     _require_bounded(option.opts[0], number, least=0 if option.name == "seed" else -_MOST)
         except BaseException:
-            ctx.close()  # what options have switched is switched back
+            ctx.close()  # undo what options have changed
             raise
         return rest
 
     def _in_number(self, argument: str) -> str:
-        """--explainer where the command has --explainers, and the other way round."""
+        """Accepts --explainer for a command with --explainers, and the other way round; likewise --metric."""
         name, equals, value = argument.partition("=")
         names = {name for option in self.params for name in option.opts}
         for one, many in (("--explainer", "--explainers"), ("--metric", "--metrics")):
@@ -70,7 +70,7 @@ def _require_bounded(option: str, number: object, least: int) -> None:
 
 
 def names_of(kind: str) -> Callable[[str], list[str]]:
-    """Completes a name of a kind, also the last one of a list: random,lea → random,leave_one_out."""
+    """Completes a name of a kind, including the last one of a list: random,lea → random,leave_one_out."""
 
     def complete(incomplete: str) -> list[str]:
         before, comma, begun = incomplete.rpartition(",")
@@ -80,7 +80,7 @@ def names_of(kind: str) -> Callable[[str], list[str]]:
 
 
 def _split(values: list[str] | None) -> list[str] | None:
-    # An empty text is kept: whoever reads the list refuses it by its own name.
+    # An empty text is kept, so that the code that reads the list can report it.
     return None if values is None else [part for value in values for part in spec_text.split(value) or [value]]
 
 
@@ -107,29 +107,29 @@ def _allow(ctx: typer.Context, names: list[str] | None) -> list[str] | None:
 
 
 def known_base(name: str | None) -> str | None:
-    """As `known_model`, for what a training starts from."""
+    """As `known_model`, for the model that a training starts from."""
     if name is not None and name.partition("(")[0].strip() not in catalog.names("bases"):
         hub.require(name, "to train it")
     return name
 
 
 def known_model(name: str) -> str:
-    """The name of a model; one that is not here while the hub cannot be asked is refused before anything is loaded."""
+    """Returns the name of a model; before loading anything, rejects one that is not local if the hub cannot be used."""
     if name != "embedded":
         hub.require(name)
     return name
 
 
 def summary(command: Callable[..., None]) -> str:
-    """The first sentence of what a command does, for the list of commands."""
+    """The first sentence of a command's docstring, for the list of commands."""
     first = " ".join((inspect.getdoc(command) or "").partition("\n\n")[0].split())
     return re.split(r"(?<=\.) |; ", first)[0].rstrip(".")
 
 
 def described(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as typer reads it: a sentence in `Annotated` is the help of an argument, or of an option.
+    """The command in the form that typer reads: a sentence in `Annotated` becomes the help of a parameter.
 
-    What else an option is follows from its parameter. A switch that is off by default can only be turned on, and a list
+    The rest of an option follows from its parameter. A switch that is off by default can only be turned on, and a list
     may be repeated or separated by commas.
     """
     signature = inspect.signature(command, eval_str=True)
@@ -222,14 +222,14 @@ Device = Annotated[str | None, "cpu, cuda or cuda:1; by default a GPU if there i
 
 
 def targets(values: list[str] | None, labels: tuple[str, ...]) -> str | list[str]:
-    """The targets of several --target, or of one with commas, unless that is a label's name."""
+    """The targets of repeated --target options, or of one with commas, unless it is the name of a label."""
     given = ["predicted"] if values is None else values
     parts = [part for value in given for part in ([value] if value in labels else spec_text.split(value) or [value])]
     return parts[0] if len(parts) == 1 else parts
 
 
 def require(option: str, value: object, holds: bool, wanted: str) -> None:
-    """Raises one line for a value that an option does not take."""
+    """Raises an error for an invalid value of an option."""
     if not holds:
         raise TrothError(f"{option} must be {wanted}, not {value}")
 
@@ -243,7 +243,7 @@ def one_of(option: str, value: str, *allowed: str) -> None:
 
 
 def spare_threads(model: str) -> None:
-    """The embedded model is so small that several threads spend more time waiting for each other than computing."""
+    """Uses one thread for the embedded model, which is so small that several threads mostly wait for each other."""
     if model == "embedded":
         import torch
 
@@ -251,11 +251,11 @@ def spare_threads(model: str) -> None:
 
 
 def quieten() -> None:
-    """Libraries print only when something is wrong."""
+    """Makes libraries print only when something is wrong."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     warnings.filterwarnings("ignore", category=FutureWarning)
-    warnings.filterwarnings("ignore", message=".*: erased words become")  # it is among the notes
+    warnings.filterwarnings("ignore", message=".*: erased words become")  # already part of the notes
     import transformers
 
     transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
@@ -264,6 +264,6 @@ def quieten() -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON value on standard output."""
+    """Prints one JSON value to standard output."""
     sys.stdout.write(terminal.json_text(value, sys.stdout.encoding) + "\n")
-    sys.stdout.flush()  # who reads a pipe gets it now: troth serve runs for hours
+    sys.stdout.flush()  # readers of a pipe get it at once, although troth serve runs for hours

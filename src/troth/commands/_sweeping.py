@@ -1,4 +1,4 @@
-"""What commands that carry out a plan share: the bar with the time left, the estimate of a dry run, the result."""
+"""Shared by the commands that run a plan: the estimate of a dry run and the printed results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from troth.core.terminal import Console
 if TYPE_CHECKING:
     from troth.sweep.estimate import Estimator
 
-_BOARDS = 4  # that are printed; a report has them all
+_BOARDS = 4  # maximum number printed; a report has all of them
 
 
 def print_estimate(
@@ -64,7 +64,7 @@ def print_estimate(
 
 
 def print_table(console: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A table of a study: the first columns name the rows. Columns that do not fit follow in further blocks."""
+    """Prints a table whose first columns name the rows. Columns that do not fit follow in further blocks."""
     texts = [[TableCell(cell).text for cell in row] for row in rows]
     names = next((count for count in range(1, len(columns)) if _is_naming(texts, count)), 1)
     console.print(Text(title, "bold"))
@@ -85,14 +85,14 @@ def print_table(console: Console, title: str, columns: Sequence[str], rows: Iter
 
 
 def _is_naming(rows: Sequence[Sequence[str]], count: int) -> bool:
-    """Whether no two rows begin with the same so many cells."""
+    """Whether the first `count` cells identify each row."""
     return len({tuple(row[:count]) for row in rows}) == len(rows)
 
 
 def _blocks(columns: Sequence[str], widths: Sequence[int], names: int, width: int) -> list[list[int]]:
-    """The columns that are printed side by side, next to those that name the rows.
+    """Divides the columns into blocks that fit side by side, next to the columns that name the rows.
 
-    A heading that occurs several times ("published") says what it is only behind the column before it.
+    A heading that occurs several times ("published") is only clear next to the column before it, so both stay together.
     """
     groups: list[list[int]] = []
     for place in range(names, len(columns)):
@@ -110,7 +110,7 @@ def _blocks(columns: Sequence[str], widths: Sequence[int], names: int, width: in
 
 
 def print_boards(store: Any, plan: Any) -> None:
-    """The leaderboards of a run, the answer below each, and what to do next."""
+    """Prints the leaderboards of a run, the answer below each, and the next command."""
     from troth.report import screen
     from troth.report.across import across
     from troth.report.board import leaderboards

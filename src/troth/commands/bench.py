@@ -1,4 +1,4 @@
-"""The main job: which explanation is faithful on this model and data?"""
+"""The main command: which explanation is faithful for this model and data?"""
 
 from __future__ import annotations
 

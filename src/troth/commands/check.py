@@ -1,4 +1,4 @@
-"""Are masked inputs in distribution for a model?"""
+"""Tests whether masked inputs are in distribution for a model."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def check(
     else:
         tested, known = splits_of(data, split, validation_data, validation_split, limit or None, loaded, columns)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # it is among the notes
+            warnings.simplefilter("ignore", UserWarning)  # already part of the notes
             found = checking.check(
                 loaded, tested, known, methods, masking, step, seed, target=target, recompute=recompute,
                 units=units, references=references, variant=variant,  # type: ignore[arg-type]  # checked there
@@ -207,5 +207,5 @@ def _print_randomization(about: str, results: Any) -> None:
 
 
 def _changed(block: str) -> str:
-    """What was changed, in words."""
+    """A description of what was changed."""
     return {"all": "all weights", "class": "the class explained"}.get(block, f"weights down to {block}")

@@ -1,4 +1,4 @@
-"""How to write a run up."""
+"""Texts and references for a paper about a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between two runs."""
+"""Compares two runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from troth.report.diff import Number, RunDifference
     from troth.store.store import Store
 
-_SHOWN = 6  # values of a spec
+_SHOWN = 6  # values shown per spec
 _MOST_TEXTS = 10
 _NAMING = ("model", "data", "explainer", "metric")  # the last two are always shown
 
@@ -127,7 +127,7 @@ def _print(found: RunDifference, everything: bool) -> None:
 
 
 def _table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: bool = True) -> None:
-    """The first column names the rows; numbers are aligned to the right."""
+    """A table whose first column names the rows; numbers are right-aligned."""
     from rich.table import Table
     from rich.text import Text
 
@@ -145,7 +145,7 @@ def _values(values: Sequence[Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    """A value of run.json as people write it."""
+    """A value of run.json as readable text."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {_value(part)}" for key, part in value.items()) or "–"
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What works on this machine."""
+"""Checks the installation on this machine."""
 
 from __future__ import annotations
 

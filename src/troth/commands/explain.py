@@ -1,4 +1,4 @@
-"""Colors the units that made the model decide."""
+"""Explains texts on the terminal by coloring their units."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def explain(
     if data is not None:
         if texts or pair is not None:
             raise TrothError(f"--data {data} goes without texts of your own; leave one of them out")
-        # Classes are needed only where they are explained.
+        # Labels are only needed to explain the gold class or to compare predictions with it.
         labelled = target == ["gold"] or only is not None
         first = None if only is not None or ids else limit or None
         found = load_data(data, split, first, unlabelled=not labelled, **columns)
@@ -152,7 +152,7 @@ def explain(
         _require_folder(record)
     model_options = asked()
     if against is not None and model_options.keys() & {"continuation", "generate"}:
-        model_options["against"], against = against, None  # another continuation
+        model_options["against"], against = against, None  # with a continuation, --against is another continuation
     classifier = load_named(model, device=device, **model_options)
     if data is not None and ids:
         examples = selection.of_ids(found, ids)
@@ -224,9 +224,7 @@ def explain(
 
 
 def print_expected(expected: Mapping[str, int], texts: int, seconds: float | None, cost: str, as_json: bool) -> None:
-    """Prints a dry run: how often the model would be asked, how long that takes if it was tried, what it costs if it is
-    counted.
-    """
+    """Prints a dry run: the expected number of model passes, and their time and cost if known."""
     total = sum(expected.values())
     if as_json:
         counted = {"expected": cost} if cost else {}
@@ -248,7 +246,7 @@ def _lines() -> list[str]:
         lines = [line.rstrip("\n") for line in given if line.strip()]
     except UnicodeDecodeError:
         raise TrothError("standard input is not UTF-8; convert it: iconv -f latin1 -t utf-8") from None
-    except (OSError, ValueError):  # standard input is closed
+    except (OSError, ValueError):  # if standard input is closed
         lines = []
     if not lines:
         raise TrothError('no text given; pass one: troth explain "A fine film." or pipe lines in')
@@ -256,7 +254,7 @@ def _lines() -> list[str]:
 
 
 def _require_folder(folder: Path) -> None:
-    """One line for a folder that no record can be written to, before any work; nothing is made."""
+    """Raises an error if records cannot be written to a folder, before any work; does not create it."""
     try:
         if folder.exists() and not folder.is_dir():
             raise TrothError(f"--record {folder}: it is a file; name a folder")
@@ -276,7 +274,7 @@ def keep_records(
     settings: Mapping[str, Any],
     key: bytes | None = None,
 ) -> Path:
-    """Writes the records, and the page of all records in the folder, whose path it gives."""
+    """Writes the records, and a page of all records in the folder; returns the path of the page."""
     from troth.report import record_page
     from troth.sweep.machine import versions
     from troth.verbs import proof, records
@@ -285,7 +283,7 @@ def keep_records(
     proofs = [attribution.proof for row in by_text for attribution in row if attribution.proof is not None]
     proving = {"ratio": proof.RATIO, "choices": proof.CHOICES, "masking": proofs[0].masking} if proofs else None
     run = {"id": uuid4().hex, "texts": len({row[0].example.id for row in by_text})}
-    # One of several targets is its record's own; so is a label, however it was chosen.
+    # If there are several targets, each record has its own; so has a record of one label, however it was chosen.
     several = isinstance(settings.get("target"), list) or model.outputs == "labels"
     used = versions()
     decisions = [

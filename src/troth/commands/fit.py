@@ -1,4 +1,4 @@
-"""Fits what an explainer learns: an attribution model for attributive_masking."""
+"""Fits trained explainers: an attribution model for attributive_masking."""
 
 from __future__ import annotations
 

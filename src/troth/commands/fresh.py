@@ -1,4 +1,4 @@
-"""Classifiers that read rationales alone: faithful by construction, and a test of who chose the rationales."""
+"""Classifiers that read only rationales: faithful by construction, and a test of how rationales were selected."""
 
 from __future__ import annotations
 

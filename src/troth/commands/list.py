@@ -1,6 +1,6 @@
-"""What there is: a line for each entry of the catalog, or all there is to say of one; which data is on this machine.
+"""Lists the entries of the catalog or describes one of them, and shows which data sets are on this machine.
 
-Only files are read for it: no library is imported.
+It only reads files and imports no library.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from troth.core.hub import is_cached
 from troth.core.terminal import Console
 
 KINDS = {("datasets" if folder == "data" else folder): folder for folder in catalog.KINDS}
-_ARCHIVES = {"babi": "tasks_1-20_v1-2/en-10k"}  # folders in $TROTH_DATA that hold several data sets
+_ARCHIVES = {"babi": "tasks_1-20_v1-2/en-10k"}  # folders in $TROTH_DATA that contain several data sets
 _SHORT = {
     "every encoder, prompted language models, black boxes": "all",
     "every encoder, prompted language models": "encoders, LLMs",
     "BERT, RoBERTa, XLM-RoBERTa, DistilBERT": "BERT-like",
 }
-_NARROWEST = 40  # columns for what an entry is, next to its name and facts; with fewer it goes below
+_NARROWEST = 40  # minimum width of a description next to the name and facts; a narrower one goes on the next line
 _TITLES = {
     "formula": "formula", "paper": "paper", "cost": "passes", "models": "models", "signed": "signed",
     "better": "better", "values": "values", "here": "where", "pitfalls": "beware",
@@ -35,7 +35,7 @@ _TITLES = {
 
 
 def names_in_lists(incomplete: str) -> Sequence[str]:
-    """What a shell offers after TAB: a kind, or any name."""
+    """Completes a kind or any name."""
     names = ["datasets", *catalog.KINDS, *(name for kind in catalog.KINDS for name in catalog.names(kind))]
     return [name for name in names if name != "data" and name.startswith(incomplete)]
 
@@ -75,7 +75,7 @@ def list(
 
 
 def cards(name: str) -> Sequence[Mapping[str, Any]]:
-    """All there is to say of a name; two kinds may share it."""
+    """The full descriptions of a name, which may belong to several kinds."""
     kinds = [kind for kind in catalog.KINDS if name in catalog.names(kind)]
     if not kinds:
         every = [entry for kind in catalog.KINDS for entry in catalog.names(kind)]
@@ -87,14 +87,14 @@ def cards(name: str) -> Sequence[Mapping[str, Any]]:
 
 
 def print_kind(kind: str) -> None:
-    """A line for each: name, what it costs and which models it takes (or whether it is here), what it is."""
+    """Prints one line for each entry: name, cost and supported models (or where the data are), and description."""
     rows = [(name, *_facts(kind, name), catalog.summary(KINDS[kind], name)) for name in catalog.names(KINDS[kind])]
     if not rows:
         return
     console = Console()
     heads = (kind, *{"explainers": ("passes", "models"), "metrics": ("passes",), "datasets": ("",)}.get(kind, ()), "")
     widths = [max(len(row[place]) for row in (heads, *rows)) for place in range(len(heads) - 1)]
-    # What is piped on is not cut.
+    # Output to a pipe is not shortened.
     room = console.width if console.is_terminal or "COLUMNS" in os.environ else None
     for row in (heads, *rows):
         style = "bold" if row is heads else "dim"
@@ -112,7 +112,7 @@ def print_kind(kind: str) -> None:
 
 
 def _cut(text: str, width: int | None) -> str:
-    """As many whole words as fit.
+    """Shortens a text to as many whole words as fit.
 
     >>> _cut("the share of the text", 14), _cut("the share", 14)
     ('the share of…', 'the share')
@@ -132,7 +132,7 @@ def _facts(kind: str, name: str) -> tuple[str, ...]:
 
 
 def _short_cost(cost: str) -> str:
-    """A cost in a few letters.
+    """Abbreviates a cost.
 
     >>> _short_cost("650, 895, 954 at n = 12, 24, 36"), _short_cost("21, 20 backward"), _short_cost("n + 1")
     ('895 at n = 24', '21 + 20 back', 'n + 1')
@@ -147,7 +147,7 @@ def _short_cost(cost: str) -> str:
 
 
 def _card(kind: str, name: str) -> dict[str, Any]:
-    """All there is to say of one method."""
+    """The full description of one method."""
     what, papers = catalog.definition(kind, name)
     function = catalog.function(kind, name)
     if function is not None:
@@ -198,7 +198,7 @@ def print_cards(every: Sequence[Mapping[str, Any]]) -> None:
 
 
 def place_of(name: str) -> str:
-    """Where a data set is: "here" (shipped, made, in $TROTH_DATA or in the hub's cache), "on the hub" or "not here"."""
+    """Where a data set is: "here" (shipped, made, in $TROTH_DATA or the hub's cache), "on the hub" or "not here"."""
     bases, hub = _written(name)
     if "Dataset" in bases or _folder(name) is not None:
         return "here"
@@ -212,7 +212,7 @@ def data_folder_is_there() -> bool:
 
 
 def data_folder() -> str:
-    """One line on $TROTH_DATA: where it is and how many data sets it has."""
+    """A line about $TROTH_DATA: its path and the number of data sets in it."""
     if "TROTH_DATA" not in os.environ:
         return "not set; where data sets are kept, a folder each: export TROTH_DATA=~/data"
     folder = os.environ["TROTH_DATA"]
@@ -230,7 +230,7 @@ def _folder(name: str) -> Path | None:
 
 
 def _written(name: str) -> tuple[Sequence[str], str]:
-    """The classes that an entry extends and its name on the hub, as its file says."""
+    """The base classes of a data set and its name on the hub, read from its file without importing it."""
     tree = ast.parse(catalog.file("data", name).read_text(encoding="utf-8"))
     entry = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.decorator_list)
     hubs = [

@@ -1,4 +1,4 @@
-"""SQL over a run's stored results."""
+"""SQL queries on the stored results of a run."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from troth.core.terminal import Console, visible
 if TYPE_CHECKING:
     from troth.store.store import Store
 
-_LONGEST = 86_400  # seconds
-_LEAST, _MOST = 64 << 20, 1 << 40  # bytes
-_GAP = 2  # between columns
-_WIDEST = 20_000  # characters of a value
-_WIDE = 20  # a wider text may be wrapped
+_LONGEST = 86_400  # maximum seconds
+_LEAST, _MOST = 64 << 20, 1 << 40  # limits of the memory, in bytes
+_GAP = 2  # spaces between columns
+_WIDEST = 20_000  # maximum characters of a value
+_WIDE = 20  # wider text columns may be wrapped to this width
 _AVERAGES = re.compile(r"\b(avg|mean|median|sum)\s*\(", re.IGNORECASE)
 
 
@@ -60,7 +60,8 @@ def query(
         raise TrothError("--csv and --json are two formats; choose one")
     store = open_run(run, sound=True)
     views = {"leaderboard": View(LEADERBOARD, lambda: as_table(leaderboards(store)))}
-    rows = 0 if as_csv or as_json or not limit else min(limit + 1, 1 << 62)  # one more shows that there are more
+    # One more row than shown reveals that there are more.
+    rows = 0 if as_csv or as_json or not limit else min(limit + 1, 1 << 62)
     answer = ask(store, sql, views, rows=rows, limits=limits)
     for path, why in store.unreadable.items():
         terminal.echo(f"{path} is damaged ({why}) and left out; run the sweep again to fix it", err=True)
@@ -81,7 +82,7 @@ def query(
 
 
 def _why_not_the_leaderboard(store: Store) -> list[str]:
-    """Why an average over the rows of scores may differ from the leaderboard's number; nothing where it cannot."""
+    """Why an average over rows of scores may differ from the number on the leaderboard; empty if it cannot differ."""
     from troth.metrics import Metric
     from troth.store.noted import metric_of
 
@@ -100,12 +101,12 @@ def _why_not_the_leaderboard(store: Store) -> list[str]:
 
 
 def _listed(value: Any) -> Any:
-    """As one field of csv: a list or a struct as JSON."""
+    """A value as a CSV field: lists and structs become JSON."""
     return json.dumps(_plain(value), ensure_ascii=False) if isinstance(value, list | dict) else value
 
 
 def _plain(value: Any) -> Any:
-    """As JSON can say it: no NaN, no date."""
+    """A value that JSON can represent: NaN becomes null, and dates become text."""
     if isinstance(value, list):
         return [_plain(one) for one in value]
     if isinstance(value, dict):
@@ -114,8 +115,8 @@ def _plain(value: Any) -> Any:
 
 
 def show(console: Console, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Prints a table where its columns fit, else every row as a list; only a text of many pages is cut."""
-    names = [visible(name) for name in names]  # before widths are measured
+    """Prints a table if its columns fit, otherwise each row as a list; only very long values are shortened."""
+    names = [visible(name) for name in names]  # escaped before widths are measured
     texts = [[_text(value) for value in row] for row in rows]
     numbers = [any(isinstance(row[place], int | float) for row in rows) for place in range(len(names))]
     widths = []

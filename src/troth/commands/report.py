@@ -1,4 +1,4 @@
-"""A run as one HTML file, as tables for a paper, or as a figure."""
+"""Reports of a run: an HTML file, tables for a paper, or figures."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _required(shown: list[T], store: Store) -> list[T]:
 
 
 def _sheets(store: Store) -> list[Sheet]:
-    """The leaderboards of a run, or the tables of a study."""
+    """The sheets of a run's leaderboards, or of a study's tables."""
     from troth.report.board import leaderboards
     from troth.studies import stored_sections
 

@@ -1,4 +1,4 @@
-"""The runs in a folder."""
+"""Lists the runs in a folder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def runs(
     table = Table(box=None, padding=(0, 1))
     for column in ("run", "made", "models", "data", "finished", "failed", "MB"):
         number = column in ("finished", "failed", "MB")
-        whole = number or column == "run"  # a name that is broken cannot be copied
+        whole = number or column == "run"  # a wrapped name could not be copied
         table.add_column(column, justify="right" if number else "left", overflow="fold", no_wrap=whole)
     for one in found:
         table.add_row(*(escape(text) for text in _row(one)))

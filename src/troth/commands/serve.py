@@ -1,4 +1,4 @@
-"""A local page to explain texts, erase words and open runs."""
+"""A local page for explaining texts, erasing words and opening runs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from troth.models import TextClassifier
 
 _HOST = "127.0.0.1"
-_PATIENCE = 3.0  # seconds for what listens on a port to say what it is
-_NOT_HERE = ("shots", "shot_count", "candidate_labels", "hypothesis_template")  # options of models, but not served
+_PATIENCE = 3.0  # seconds to wait for the answer of another server on the port
+# Options of models that `serve` does not have.
+_NOT_HERE = ("shots", "shot_count", "candidate_labels", "hypothesis_template")
 
 
 @takes(*(name for name in ALL if name not in _NOT_HERE))
@@ -78,13 +79,13 @@ def serve(
             if show:
                 import webbrowser
 
-                webbrowser.open(url)  # the socket listens already
+                webbrowser.open(url)  # the socket already accepts connections
             uvicorn.Server(config).run(sockets=[place])
         terminal.echo("stopped", err=True)
 
 
 def _bound(port: int) -> socket.socket:
-    """The place where requests come in, taken before any model is loaded."""
+    """A socket that listens on the port, opened before any model is loaded."""
 
     place = socket.socket()
     place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -103,7 +104,7 @@ def _bound(port: int) -> socket.socket:
 
 
 def _is_ours(port: int) -> bool:
-    """Whether what listens there is another `troth serve`."""
+    """Whether another `troth serve` listens on the port."""
     import http.client
 
     connection = http.client.HTTPConnection(_HOST, port, timeout=_PATIENCE)
@@ -117,14 +118,14 @@ def _is_ours(port: int) -> bool:
 
 
 def _loaded(names: list[str], device: str | None, asked: dict[str, Any]) -> dict[str, TextClassifier]:
-    """Every model under the name it was given; options are those of the models that are not the embedded one."""
+    """Loads the models by name; options apply to all models but the embedded one, unless it is the only one."""
     from troth.models import load_named
 
     if len(set(names)) < len(names):
         raise TrothError(f"--model names one model twice: {', '.join(names)}")
     models: dict[str, TextClassifier] = {}
     for name in names:
-        if sys.stderr.isatty():  # elsewhere an error is the only line
+        if sys.stderr.isatty():  # otherwise an error is the only line
             terminal.echo(f"loading {name}", err=True)
         own = {} if name == "embedded" and len(names) > 1 else asked
         models[name] = load_named(_options.known_model(name), device=device, **own)

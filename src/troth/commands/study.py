@@ -1,4 +1,4 @@
-"""A paper's experiment, our numbers next to the published ones."""
+"""Repeats the experiment of a paper, and shows the results next to the published ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carries out a plan file."""
+"""Runs a plan file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trains a classifier whose erased inputs can be trusted, or a plain one."""
+"""Trains a classifier: plainly, with masked inputs, or guided by salience."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def train(
 
 
 def _with_salience(recipe: str, source: str | None, weight: str | None) -> tuple[str, bool]:
-    """The recipe with the salience and λ asked for, and whether λ is to be searched."""
+    """The recipe with the requested salience and λ, and whether to search for λ."""
     from troth.store.runs import exported, is_run
     from troth.training import recipes
     from troth.verbs import tune as tuning
@@ -136,7 +136,7 @@ def _weights(text: str | None) -> Any:
 
 
 def _name(*parts: object) -> str:
-    """A folder name of what was asked for."""
+    """A folder name made of the given parts."""
     return re.sub(r"[^\w.=-]+", "-", "-".join(str(part) for part in parts if part != "")).strip("-")
 
 

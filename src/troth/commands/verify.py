@@ -1,4 +1,4 @@
-"""Computes recorded decisions, or a sample of a run, again and says whether they hold."""
+"""Recomputes recorded decisions, or a sample of a run, and reports whether they hold."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Erased inputs as branches of the whole text: what stands before the first erased token is run once and lent.
+"""Erased inputs as branches of the whole text: states before the first erased token are computed once and shared.
 
-The rows' own tokens go through the network as one sequence without padding, in the order in which the rows leave the
-text. Each token attends to the prompt, to the text as far as its row still agrees with it, and to its row.
+The remaining tokens of all rows go through the network as one sequence without padding, ordered by the position at
+which the rows diverge from the text. Each token attends to the prompt, to the text up to where its row diverges, and to
+its own row.
 """
 
 from collections.abc import Callable
@@ -23,48 +24,50 @@ from troth.models._prompt_reader import Tree
 from troth.models._row_edits import distinct_encodings
 
 _NAME = "troth_branches"
-_WORTH = 0.8  # of the tokens that padded rows would take: with more it is not worth it
-# Tokens of rows of which any saving is worth it. Such a text is lent as soon as it is read whole, for what will follow.
+_WORTH = 0.8  # maximum share of the tokens of padded rows; above it, branching is not worth it
+# From this many tokens per row, any saving is worth it. The states of such a text are cached when it is first read
+# whole, for the inputs that follow.
 _LONG = 256
-# Tokens that attend together. Few waste less on each other, many make larger products.
+# Maximum number of tokens that attend together. Small chunks waste less on masked pairs; large ones make larger
+# products.
 _TOGETHER = {"cpu": 256}
 _OTHER_TOGETHER = 1024
-_CAUSAL_KERNELS = ("cuda",)  # devices on which attention without a mask is much faster, also behind lent tokens
+_CAUSAL_KERNELS = ("cuda",)  # devices with much faster attention without a mask, also after cached tokens
 
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Tokens that attend together: a slice of the sequence, whose text they may see, and what each of them sees."""
+    """Tokens that attend together: a slice of the sequence, the text whose cached states they use, and their mask."""
 
     tokens: slice
-    trunk: int | None  # the number of its text among those that are lent
-    lent: int  # tokens of that text that some of them see
-    mask: Tensor | None  # [tokens, prompt + lent + tokens] 0 or −∞; None for a single row that needs none
+    trunk: int | None  # index of its text in `BranchPlan.trunks`
+    lent: int  # maximum number of cached tokens that any of them attends to
+    mask: Tensor | None  # [tokens, prompt + lent + tokens] 0 or −∞; None for a single row with plain causal attention
 
 
 @dataclass(frozen=True, eq=False)
 class BranchPlan:
-    """One pass for all rows: what each row runs itself, and where that stands in the sequence."""
+    """One forward pass for all rows: the tokens that each row computes itself, and their indices in the sequence."""
 
-    rows: Tensor  # [tokens] the row of each token
-    places: Tensor  # [tokens] its place in the row
-    starts: Tensor  # [rows] the first place that a row runs itself
-    offsets: Tensor  # [rows] where in the sequence that is
-    trunks: tuple[Tensor, ...]  # of each text that is lent its ids up to where nothing branches off any more
-    order: tuple[tuple[int, int | None], ...]  # rows in the order of the sequence, each with its text
+    rows: Tensor  # [tokens] the index of each token's row
+    places: Tensor  # [tokens] its position in the row
+    starts: Tensor  # [rows] the first position that a row computes itself
+    offsets: Tensor  # [rows] the index of that position in the sequence
+    trunks: tuple[Tensor, ...]  # the ids of each shared text, up to the last position at which a row may diverge
+    order: tuple[tuple[int, int | None], ...]  # rows in the order of the sequence, each with the index of its text
 
     def index(self, places: Tensor) -> Tensor:
-        """Where in the sequence these places of the rows are. [rows, n] -> [rows, n]"""
+        """The indices in the sequence of these positions in the rows. [rows, n] -> [rows, n]"""
         return places - self.starts[:, None] + self.offsets[:, None]
 
 
 def plan(rows: Rows, first: Tensor, begun: int, is_kept: Callable[[Tensor], bool]) -> BranchPlan | None:
-    """How to run rows whose places from `first` ([rows]) on must be run; None where that saves too little.
+    """Plans a pass for rows that must be computed from positions `first` ([rows]) on; None if it saves too little.
 
-    The first `begun` tokens are the same in all rows, and are lent. `is_kept` says whether the states of a text, given
-    its tokens, are still there: lending those costs nothing.
+    The first `begun` tokens are the same in all rows, and their states are already cached. `is_kept` returns whether
+    the states of a text, given its tokens, are still cached, so that using them costs nothing.
     """
-    if int(first.min()) < 0:  # nothing at all is left of a row
+    if int(first.min()) < 0:  # nothing is left of a row
         return None
     distinct, of_row = distinct_encodings(rows)
     wholes = pad_sequence([encoding.ids for encoding in distinct], batch_first=True, padding_value=-1)
@@ -72,13 +75,13 @@ def plan(rows: Rows, first: Tensor, begun: int, is_kept: Callable[[Tensor], bool
     width = min(ids.shape[1], wholes.shape[1])
     agrees = (ids[:, :width] == wholes[of_row, :width]).long().cumprod(1).sum(1)  # [rows]
     starts = torch.minimum(agrees, first).clamp(min=begun)
-    # A text is lent up to where a row that is whole begins to be read.
+    # A text is shared up to where the answer of a row that equals it is first read.
     ends = torch.tensor([len(encoding.ids) for encoding in distinct])
     ends[of_row] = ends[of_row] - (lengths - first)
     saved = torch.zeros(len(ends), dtype=torch.int64).index_add(0, of_row, starts - begun)
     known = torch.tensor([is_kept(wholes[number, :end]) for number, end in enumerate(ends.tolist())])
     cost = torch.where(known, 0, ends - begun)
-    # Reading one whole text costs the same when its states are kept for the inputs that follow.
+    # Reading a single whole text costs no more if its states are kept for the inputs that follow.
     longest = int(lengths.max()) - begun
     is_first = len(ids) == 1 and longest >= _LONG and bool(saved[0] == cost[0])
     lent = (saved > cost) | is_first
@@ -115,7 +118,7 @@ def run(
     trunks: list[list[Lent]],
     tree: Tree,
 ) -> Tensor:
-    """[tokens, hidden] what the network's last layer says of each token."""
+    """[tokens, hidden] The states of the network's last layer."""
     begun = prompt[0].keys.shape[2] if prompt else 0
     positions = tree.positions(rows.lengths, chosen.rows, chosen.places)
     dtype = next(body.parameters()).dtype
@@ -142,7 +145,7 @@ def _chunks(rows: Rows, chosen: BranchPlan, begun: int, tree: Tree, dtype: torch
         end += counts[row]
         following = chosen.order[place + 1] if place + 1 < len(chosen.order) else None
         if following is None or following[1] != text or end - start + counts[following[0]] > together:
-            # Rows are in the order in which they leave the text, so the last of them sees most of it.
+            # Rows are ordered by where they diverge from the text, so the last one attends to most of it.
             lent = 0 if text is None else int(chosen.starts[row]) - begun
             mask = None
             if counts[row] < end - start or tree.branches or rows.ids.device.type not in _CAUSAL_KERNELS:
@@ -154,7 +157,7 @@ def _chunks(rows: Rows, chosen: BranchPlan, begun: int, tree: Tree, dtype: torch
 
 
 def _seen(rows: Rows, chosen: BranchPlan, tokens: slice, begun: int, lent: int, tree: Tree) -> Tensor:
-    """[tokens, prompt + lent + tokens] what each token attends to."""
+    """[tokens, prompt + lent + tokens] Whether each token attends to each of these."""
     row, place = chosen.rows[tokens], chosen.places[tokens]
     device = row.device
     prompt = torch.ones(len(row), begun, dtype=torch.bool, device=device)
@@ -185,8 +188,8 @@ def _attend(
         if chunk.mask is None:
             mask: Tensor = causal_lower_right(queries.shape[2], keys.shape[2])
         else:
-            mask = chunk.mask.to(query.device)  # layers may be on several
-        if query.device.type != "cpu":  # fast kernels want keys and values for each head, also where heads share them
+            mask = chunk.mask.to(query.device)  # layers may be on several devices
+        if query.device.type != "cpu":  # fast kernels need keys and values for each head, even if heads share them
             keys, values = (each.repeat_interleave(query.shape[1] // each.shape[1], 1) for each in (keys, values))
         parts.append(
             scaled_dot_product_attention(

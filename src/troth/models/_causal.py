@@ -1,7 +1,7 @@
-"""What prompted models and continuations share: from the tokens of a prompt to what the language model says next.
+"""Shared by prompted models and continuations: from the tokens of a prompt to the predictions of the language model.
 
-Keys and values of what stands before the text are computed once and lent to all erased inputs, which are padded on the
-right; where erased inputs begin as the whole text does, that beginning is lent, too.
+Keys and values of the prompt before the text are computed once and shared by all erased inputs, which are padded on the
+right; if erased inputs start like the whole text, the states of that beginning are shared, too.
 """
 
 from abc import abstractmethod
@@ -23,26 +23,26 @@ from troth.models._row_edits import chosen, extended
 from troth.models.base import Output, refuse
 
 _NUMBERS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
-_VOCABULARY_BYTES = 64 << 20  # of logits over the vocabulary at a time
+_VOCABULARY_BYTES = 64 << 20  # maximum bytes of logits over the vocabulary held at a time
 
 
 class TokenQuestions(NamedTuple):
-    """Which token is asked for at which place of a row."""
+    """The tokens whose probabilities are needed, and the positions in the row that predict them."""
 
     places: Tensor  # [rows, questions]
     ids: Tensor  # [rows, questions]
 
 
 class Causal(PromptReader):
-    """A kind says what is asked of each row, and what the columns of its logits are."""
+    """A model that predicts tokens after a prompt; a subclass defines which tokens, and the columns of its logits."""
 
     @abstractmethod
     def asked(self, rows: Rows) -> TokenQuestions:
-        """What is asked of each row."""
+        """The tokens that are needed for each row."""
 
     @abstractmethod
     def logits_of(self, rows: Rows, asked: TokenQuestions, states: Tensor) -> Tensor:
-        """[rows, columns] from the states (or logits) where something is asked."""
+        """[rows, columns] The logits, from the states (or vocabulary logits) at the needed positions."""
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         if rows.output_factor is not None:
@@ -64,7 +64,7 @@ class Causal(PromptReader):
         return _reading.brought_back(replace(self.read(output), logits=logits), rows.ids.device)
 
     def _forward_from_nothing(self, rows: Rows, nothing: Tensor) -> Output:
-        """Where nothing stands before an answer (all was deleted), a begin token does: its first token follows one."""
+        """As `forward`, if nothing precedes the answer (all was deleted): a begin token predicts its first token."""
         some, others = (torch.nonzero(which)[:, 0] for which in (nothing, ~nothing))
         bare = chosen(rows, some)
         begin = bare.ids.new_full((1,), self.begin_id)
@@ -79,9 +79,9 @@ class Causal(PromptReader):
     def _states(
         self, rows: Rows, asked: TokenQuestions, tree: Tree, attentions: bool = False, hidden: bool = False
     ) -> tuple[Tensor, Any]:
-        """[rows, questions, hidden] the last layer's where something is asked; or logits over the vocabulary.
+        """[rows, questions, hidden] The last layer's states at the needed positions, or logits over the vocabulary.
 
-        The latter of families that do more than multiply with the head.
+        The latter for families whose head is not a plain linear layer.
         """
         from troth.models._prefix import lending
 
@@ -104,7 +104,7 @@ class Causal(PromptReader):
         return states[everyone, asked.places - begun], output
 
     def _branched(self, rows: Rows, asked: TokenQuestions, begun: int, lent: Any, tree: Tree) -> Tensor | None:
-        """The same where rows begin as the whole text does: that beginning is run once. None where it saves little."""
+        """As `_states`, for rows that start like the whole text, whose states are shared; None if it saves little."""
         changed = rows.embeddings is not None or rows.attention is not None
         if changed or torch.is_grad_enabled() or not self._lends(rows):
             return None
@@ -124,16 +124,16 @@ class Causal(PromptReader):
     def bytes_per_row(self, length: int, *, backward: bool, attentions: bool) -> int:
         whole = attentions or not self.shares_prefix
         own = length if whole else max(1, length - self._usual_prefix)
-        # Paths, which have many rows, share the prompt; a plain gradient, one row per example, runs it whole.
+        # Interpolation paths, which have many rows, share the prompt; plain gradients, with one row per text, do not.
         own = max(own, length // 4) if backward else own
         lent = 16 * (length - own) * int(self.model.config.hidden_size)
-        # Derivatives need what every token of an answer says of the vocabulary, three times.
+        # Derivatives need the vocabulary logits of every token of an answer, three times.
         said = 12 * (self.answer_length + 1) * len(self._word_layer.weight) if backward and self.answer_length else 0
         return super().bytes_per_row(own, backward=backward, attentions=attentions) + lent + said
 
     @cached_property
     def _usual_prefix(self) -> int:
-        """How many tokens stand before the text, roughly."""
+        """The approximate number of tokens before the text."""
         words = self.template.parts[0][1] if self.template.parts[0][0] is None else ""
         return max(0, len(self._tokenize([words])[0]) - 1)
 
@@ -142,12 +142,12 @@ class Causal(PromptReader):
         return self.model.base_model
 
     def _lends(self, rows: Rows) -> bool:
-        """Whether what rows begin with may be run once; what slides out of a window must be forgotten."""
+        """Whether the common beginning of rows may be shared; not if a sliding window is shorter than the rows."""
         window = getattr(self.model.config, "sliding_window", None)
         return self.shares_prefix and (window is None or window >= rows.ids.shape[1])
 
     def _begun(self, rows: Rows, asked: TokenQuestions) -> int:
-        """How many tokens of the prompt need not be run again."""
+        """The number of prompt tokens whose states are shared."""
         from troth.models._prefix import shared
 
         vectors = rows.embeddings
@@ -169,13 +169,13 @@ class Causal(PromptReader):
             inputs["input_ids"] = rows.ids[:, begun:]
         else:
             inputs["inputs_embeds"] = rows.embeddings[:, begun:]
-        # What comes later is never seen, so padding on the right needs no mask.
+        # Causal attention never looks ahead, so padding on the right needs no mask.
         masked = rows.attention is not None or tree.branches
         inputs["attention_mask"] = self._additive_mask(rows, places, tree) if masked else None
         return inputs
 
     def _additive_mask(self, rows: Rows, places: Tensor, tree: Tree) -> Tensor:
-        """[rows, 1, queries, length] what is added to the attention logits: the rows' own, and next to −∞ for later."""
+        """[rows, 1, queries, length] An additive attention mask: the rows' values, nearly −∞ for later tokens."""
         window = getattr(self.model.config, "sliding_window", None)
         if self._implementation not in ("eager", "sdpa") or (window is not None and window < rows.ids.shape[1]):
             raise TrothError(f"{self.name} takes no additive attention mask; use masking zero, soft or delete")
@@ -188,11 +188,11 @@ class Causal(PromptReader):
             rows_of = rows.lengths[:, None].expand(-1, len(places))
             visible = torch.stack([tree.visible(lengths, places, every) for lengths in rows_of])
             unseen = unseen | ~visible[:, None]
-        # Below even what nobody attends to: a first token that is erased must not look ahead.
+        # Lower than the mask of erased tokens: a first token that is erased must not attend to later ones.
         return bias.expand(-1, 1, len(places), -1).masked_fill(unseen, lowest)
 
     def log_probabilities(self, states: Tensor, ids: Tensor) -> Tensor:
-        """Of the tokens asked for. [rows, questions, hidden or vocabulary], [rows, questions] -> [rows, questions]"""
+        """Log-probabilities: [rows, questions, hidden or vocabulary], ids [rows, questions] -> [rows, questions]"""
         single = torch.promote_types(states.dtype, torch.float32)
         if not self._has_plain_head:
             return states.to(single).log_softmax(-1).gather(-1, ids[..., None])[..., 0]
@@ -212,11 +212,11 @@ class Causal(PromptReader):
 
     @cached_property
     def _has_plain_head(self) -> bool:
-        """Whether logits are nothing but the head's product: some families scale or cap them."""
+        """Whether logits are a plain linear function of the last states; some families scale or cap them."""
         head = self.model.get_output_embeddings()
         if head is None or not hasattr(self._body, "forward") or self._body is self.model:
             return False
-        if head.weight.dtype not in _NUMBERS:  # quantized
+        if head.weight.dtype not in _NUMBERS:  # quantized weights
             return False
         some = self.ids_of(self.any_text)[-8:]
         ids = torch.tensor([some], device=self.device)
@@ -226,7 +226,7 @@ class Causal(PromptReader):
         return torch.allclose(whole.to(ours.dtype), ours, rtol=2e-2, atol=2e-2 * float(ours.abs().max()))
 
     def _head(self, states: Tensor, ids: Sequence[int]) -> Tensor:
-        """The logits of these tokens alone. [rows, hidden] -> [rows, ids]"""
+        """The logits of these tokens only: [rows, hidden] -> [rows, ids]"""
         weight, bias = self._head_weights
         assert weight is not None, "only of a plain head"
         chosen, single = torch.tensor(ids, device=weight.device), torch.promote_types(states.dtype, torch.float32)
@@ -238,6 +238,6 @@ class Causal(PromptReader):
 
     @property
     def _head_weights(self) -> tuple[Tensor | None, Tensor | None]:
-        """Weight and bias of the head, fetched where they are offloaded."""
+        """Weight and bias of the head, loaded if they are offloaded."""
         head = self.model.get_output_embeddings()
         return _placement.weight_of(head), _placement.weight_of(head, "bias")

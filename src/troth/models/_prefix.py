@@ -1,7 +1,7 @@
-"""Keys and values of a prompt's beginning, computed once and lent to every row that begins with it.
+"""Keys and values of a prefix, such as the start of a prompt, computed once and shared by all rows with this prefix.
 
-In the families whose attention we know, queries meet the prefix's keys in one product for all rows, so that keys and
-values are never copied for each row; the others get copies, a layer at a time.
+For model families with known attention, the queries of all rows are multiplied with the prefix's keys in one product,
+so keys and values are never copied for each row; other families get copies, one layer at a time.
 """
 
 from collections import OrderedDict
@@ -19,18 +19,19 @@ from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 from troth.models import _placement, families
 from troth.models._changes import swapped
 
-_KEPT = 4  # prompts, and texts: a long text's rows take several batches
-_WORTH = 4  # a shorter prefix is not worth a pass of its own
-# Nor is one of texts that are so long, and so many times as long as the prefix: plain attention is faster.
+_KEPT = 4  # maximum number of cached prefixes: the rows of a long text take several batches
+_WORTH = 4  # minimum length of a prefix that is worth a pass of its own
+# Nor is it worth it for texts that are this long and this many times as long as the prefix, where plain attention is
+# faster.
 _LONG, _LONGER = 256, 8
 _NAME = "troth_prefix"
-# Attention logits at a time: what stays in a processor's cache is faster; a GPU needs large products.
+# Bytes of attention logits computed at a time: on a CPU they should fit into its cache; a GPU needs large products.
 _CHUNK_BYTES = {"cpu": 4 << 20}
 _OTHER_CHUNK_BYTES = 1 << 30
 
 
 class Lent(DynamicLayer):  # type: ignore[no-untyped-call]
-    """One layer's keys and values of the prefix, [1, heads, prefix, size]; what is appended is never kept."""
+    """The keys and values of the prefix in one layer, [1, heads, prefix, size]; appended states are not stored."""
 
     keys: Tensor
     values: Tensor
@@ -48,18 +49,18 @@ class Lent(DynamicLayer):  # type: ignore[no-untyped-call]
 
 
 class KeptStates(OrderedDict[tuple[int, ...], list[Lent]]):
-    """Keys and values by layer, of the last few texts of a decoder; forgotten as soon as its weights change.
+    """A cache of keys and values by layer, for the last few texts of a decoder; cleared when the weights change.
 
-    A text is known by its tokens and by how many of them are a prompt, whose states are kept elsewhere.
+    The cache key of a text is its tokens and the length of its prompt, whose states are stored separately.
     """
 
     _weights: tuple[int, ...] = ()
-    _refused = False  # a model whose memory is not plain keys and values
+    _refused = False  # True if the model's cache is not plain keys and values
 
     def of(
         self, body: Any, config: Any, texts: Sequence[Tensor], prompt: list[Lent] | None = None
     ) -> list[list[Lent]] | None:
-        """By text, by layer: of the tokens behind the prompt, [length]; None where they cannot be lent."""
+        """For each text and layer, the states of the tokens after the prompt; None if the model does not support it."""
         if self._refused:
             return None
         weights = (id(body), *(parameter._version for parameter in body.parameters()))
@@ -89,16 +90,16 @@ class KeptStates(OrderedDict[tuple[int, ...], list[Lent]]):
         return found
 
     def has(self, text: Tensor, begun: int) -> bool:
-        """Whether the states of these tokens behind a prompt are kept."""
+        """Whether the states of these tokens after the prompt are cached."""
         return (begun, *text.tolist()) in self
 
     def __deepcopy__(self, memo: Any) -> Self:
-        return type(self)()  # a copied model may be about to change
+        return type(self)()  # the copy of a model may be about to change
 
 
 @torch.no_grad()
 def _states(body: Any, config: Any, ids: Tensor, prompt: list[Lent] | None) -> list[tuple[Tensor, Tensor]]:
-    """Keys and values of each layer, [texts, heads, length, size]; none where the model has other things to keep."""
+    """Keys and values of each layer, [texts, heads, length, size]; empty if the model's cache is of another kind."""
     if prompt is None:
         cache = body(input_ids=ids, past_key_values=DynamicCache(), use_cache=True).past_key_values
         layers = getattr(cache, "layers", ())
@@ -118,7 +119,7 @@ def _states(body: Any, config: Any, ids: Tensor, prompt: list[Lent] | None) -> l
 
 @contextmanager
 def lending(config: Any, layers: list[Lent] | None) -> Iterator[dict[str, Any]]:
-    """While it lasts, the model attends to the prefix, too; gives what the model must be called with."""
+    """Makes the model attend to the prefix, too, in a context; yields the additional arguments for calling it."""
     if layers is None:
         yield {"use_cache": False}
     elif config.model_type not in families.PLAIN_ATTENTION:
@@ -133,14 +134,14 @@ def lending(config: Any, layers: list[Lent] | None) -> Iterator[dict[str, Any]]:
 
 
 _LENT: ContextVar[list[Lent]] = ContextVar("lent")
-# Where to note keys and values of the tokens that attend to a lent prefix, by layer; in order, since layers are.
+# Collects keys and values of the tokens that attend to a shared prefix, in the order of the layers.
 _CAPTURED: ContextVar[list[tuple[Tensor, Tensor]] | None] = ContextVar("captured", default=None)
 
 
 def _attend(
     module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
 ) -> tuple[Tensor, None]:
-    """Each row attends to the prefix and to itself. [rows, heads, queries, size] -> [rows, queries, heads, size]"""
+    """Each row attends to the prefix and to itself: [rows, heads, queries, size] -> [rows, queries, heads, size]"""
     layer = _LENT.get()[module.layer_idx]
     if (capture := _CAPTURED.get()) is not None:
         capture.append((key, value))
@@ -163,11 +164,11 @@ def _attend_some(layer: Lent, query: Tensor, key: Tensor, value: Tensor, mask: T
     rows, heads, length, size = query.shape
     groups = key.shape[1]  # several heads may share keys and values
     begun = layer.keys.shape[2]
-    # All rows' queries of a group meet the prefix in one product: [groups, rows * heads * queries, prefix].
+    # The queries of all rows are multiplied with the prefix in one product: [groups, rows * heads * queries, prefix].
     queries = query.reshape(rows, groups, -1, size)  # [rows, groups, heads of the group * queries, size]
     together = queries.transpose(0, 1).reshape(groups, -1, size)
     to_prefix = (together @ layer.keys[0].transpose(1, 2)).view(groups, rows, -1, begun).transpose(0, 1)
-    # Nothing masks the prefix: the prompt is never erased, and every query may see it.
+    # The prefix needs no mask: the prompt is never erased, and every query may attend to it.
     to_own = (queries @ key.transpose(2, 3)).view(rows, heads, length, length) + mask[..., -length:]
     logits = torch.cat([to_prefix, to_own.view(rows, groups, -1, length)], dim=-1)
     weights = logits.softmax(-1, dtype=torch.float32).to(query.dtype)
@@ -180,10 +181,10 @@ AttentionInterface.register(_NAME, _attend)
 
 
 def shared(ids: Tensor, fixed: Tensor, lengths: Tensor, longest: int) -> int:
-    """How many tokens all rows begin with, none of which is ever changed; at least one is left to run.
+    """The number of leading tokens that are equal in all rows and never change; leaves at least one token to compute.
 
-    [rows, length], [rows, length], [rows], and the length of the longest text before anything was erased. 0 where
-    sharing is not worth it.
+    ids and fixed are [rows, length], lengths is [rows], and longest is the length of the longest text before erasing.
+    Returns 0 if sharing is not worth it.
     """
     same = (ids == ids[:1]).all(0) & fixed.all(0)  # [length]
     most = min(int(same.to(torch.int64).cumprod(0).sum()), int(lengths.min()) - 1)

@@ -1,6 +1,6 @@
-"""How a causal language model reads a text: inside a prompt, with the answer behind it; neither is ever erased.
+"""How a causal language model reads a text: inside a prompt and followed by the answer; neither is ever erased.
 
-The tokens of class words stand behind the prompt as one tree.
+The tokens of class words follow the prompt as a single tree.
 """
 
 import itertools
@@ -25,30 +25,30 @@ from troth.models._prompts import PAIR, SHOTS, TEXT, Filled, Template, Tokens
 from troth.models.base import Segments, check_choices
 from troth.models.encoder import Encoder
 
-_WORTH_SHARING = 500_000_000  # parameters
+_WORTH_SHARING = 500_000_000  # minimum number of parameters on a GPU
 _MASK_TEXT = " _"
 
 
 @dataclass(frozen=True)
 class Tree:
-    """The tokens of the words; only those that another one follows are run."""
+    """A prefix tree of the words' tokens; the network only reads tokens that another token follows."""
 
     words: tuple[tuple[int, ...], ...]
 
     @cached_property
     def nodes(self) -> tuple[tuple[int, ...], ...]:
-        """What is run: each beginning that a word continues, shorter ones first."""
+        """The nodes: all proper prefixes of the words, shorter ones first."""
         beginnings = {word[:end]: None for word in self.words for end in range(1, len(word))}
         return tuple(sorted(beginnings, key=len))
 
     @property
     def ids(self) -> list[int]:
-        """The last token of every node: they stand behind the prompt in this order."""
+        """The last token of every node, in the order in which they follow the prompt."""
         return [node[-1] for node in self.nodes]
 
     @cached_property
     def branches(self) -> bool:
-        """Whether there is more than one way through it."""
+        """Whether the tree has more than one path."""
         return any(self.nodes[place][:-1] != (self.nodes[place - 1] if place else ()) for place in range(len(self)))
 
     def __len__(self) -> int:
@@ -56,23 +56,23 @@ class Tree:
 
     @cached_property
     def depths(self) -> Tensor:
-        """[nodes] how far behind the prompt's last token each stands."""
+        """[nodes] The distance of each node from the prompt's last token."""
         return torch.tensor([len(node) for node in self.nodes], dtype=torch.int64)
 
     @cached_property
     def sees(self) -> Tensor:
-        """[nodes, nodes] True where a node (the first) sees another: itself and those before it on its way."""
+        """[nodes, nodes] Whether a node (row) attends to another (column): itself and its ancestors."""
         rows = [[node[: len(other)] == other for other in self.nodes] for node in self.nodes]
         return torch.tensor(rows, dtype=torch.bool).reshape(len(self), len(self))
 
     @cached_property
     def questions(self) -> tuple[tuple[int, int], ...]:
-        """(the node it is asked at, the token asked for), each once; node −1 is the prompt's last token."""
+        """Distinct pairs (node that predicts, predicted token); node −1 is the prompt's last token."""
         return tuple(dict.fromkeys(question for word in self.words for question in self._asked(word)))
 
     @cached_property
     def shares(self) -> Tensor:
-        """[questions, words] 1 where a word's log-probability is made of the question's."""
+        """[questions, words] 1 if a word's log-probability includes that of the question, else 0."""
         places = {question: place for place, question in enumerate(self.questions)}
         shares = torch.zeros(len(places), len(self.words))
         for number, word in enumerate(self.words):
@@ -80,17 +80,18 @@ class Tree:
         return shares
 
     def positions(self, lengths: Tensor, rows: Tensor, places: Tensor) -> Tensor:
-        """Where tokens stand for the network, given their row and place: nodes side by side share a position."""
+        """The position ids of tokens, given their row and index; nodes of the same depth share a position."""
         if not self.branches:
             return places
         node = places - (lengths[rows] - len(self))
-        depths = self.depths.to(places.device)[node.clamp(min=0, max=len(self) - 1)]  # behind them is padding
+        # Clamped, because padding follows the nodes.
+        depths = self.depths.to(places.device)[node.clamp(min=0, max=len(self) - 1)]
         return torch.where(node < 0, places, lengths[rows] - len(self) - 1 + depths)
 
     def visible(self, lengths: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
-        """[queries, keys] False where both are nodes, and the key's is not on the query's way.
+        """[queries, keys] False if both are nodes and the key is not an ancestor of the query.
 
-        Of rows of these lengths ([queries]); places of queries [queries] and keys [keys].
+        `lengths` ([queries]) are those of the queries' rows; `queries` and `keys` are token indices.
         """
         start = lengths[:, None] - len(self)
         of_query, of_key = queries[:, None] - start, keys - start
@@ -98,7 +99,7 @@ class Tree:
         return (of_query < 0) | (of_key < 0) | sees
 
     def way(self, word: Sequence[int]) -> list[int]:
-        """The nodes that are run for one word alone."""
+        """The nodes that are needed for one word alone."""
         return [self.nodes.index(tuple(word[:end])) for end in range(1, len(word))]
 
     def _asked(self, word: tuple[int, ...]) -> Iterator[tuple[int, int]]:
@@ -107,14 +108,14 @@ class Tree:
 
 
 class PromptReader(Encoder):
-    """A causal language model, its tokenizer and a prompt; a kind says what follows the prompt."""
+    """A causal language model, its tokenizer and a prompt; a subclass defines what follows the prompt."""
 
     network = CAUSAL
     reads_last = True
-    pads = True  # padding is on the right, and no token looks to its right
+    pads = True  # padding is on the right, and tokens do not attend to the right
     template: Template
-    tree = Tree(())  # what stands behind the prompt, where that branches
-    answer_length = 0  # how many tokens may stand behind the prompt
+    tree = Tree(())  # the nodes that follow the prompt
+    answer_length = 0  # maximum number of tokens that follow the prompt
 
     def __init__(
         self,
@@ -128,7 +129,7 @@ class PromptReader(Encoder):
         mask_text: str | None = None,
         max_length: int | None = None,
     ) -> None:
-        from troth.models._prefix import KeptStates  # imports transformers, which other kinds do without
+        from troth.models._prefix import KeptStates  # imports transformers, which other kinds of models do not need
 
         require_fast(tokenizer)
         both_ways = families.reads_both_ways(model.config) and not families.writes(model.config)
@@ -144,7 +145,8 @@ class PromptReader(Encoder):
             raise TrothError(f"the tokenizer of {name} has no chat template; leave chat out")
         self.chat = has_chat if chat is None else chat
         self._mask_id, self.mask_text, self.masked_by = choose_mask(name, tokenizer, mask_text)
-        # False runs the whole prompt for every row. A GPU does that sooner than what sharing takes beside it, where the
+        # False computes the whole prompt for every row. For a small model on a GPU, that is faster than sharing with
+        # its overhead (measured with 135 million parameters).
         # model is small (measured on 135 million parameters).
         small = self.device.type == "cuda" and model.num_parameters() < _WORTH_SHARING
         self.shares_prefix = not small
@@ -156,15 +158,15 @@ class PromptReader(Encoder):
 
     @property
     def begin_id(self) -> int:
-        """What a text begins with that has nothing else to begin with."""
+        """The token that an otherwise empty text begins with."""
         ends = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, self.filler_id)
         return next(int(number) for number in ends if number is not None)
 
-    # What a kind says
+    # Implemented by subclasses
 
     @abstractmethod
     def follows(self, ids: list[int]) -> tuple[list[int], tuple[tuple[int, str], ...]]:
-        """What stands behind these tokens of a prompt, and what the model wrote (or is asked about), with its texts."""
+        """The tokens after these tokens of a prompt, and the written (or given) answer as pairs (token id, text)."""
 
     # Texts to tokens
 
@@ -180,23 +182,23 @@ class PromptReader(Encoder):
     def _tokenize(self, texts: list[str]) -> list[Tokens]:
         if not texts:
             return []
-        # A chat template writes its special tokens itself.
+        # A chat template contains the special tokens.
         with borrowed(self.tokenizer):
             batch = self.tokenizer(texts, add_special_tokens=not self.chat, verbose=False)
         return [Tokens(encoding) for encoding in batch.encodings]
 
     def ids_of(self, text: str) -> list[int]:
-        """The tokens of a filled prompt."""
+        """The token ids of a filled prompt."""
         return self._tokenize([text])[0].ids
 
     @property
     def any_text(self) -> str:
-        """The prompt around some text."""
+        """The prompt filled with a sample text."""
         return self.template.fill(Example("", "text", "text" if self.template.has_pair else None)).text
 
     @property
     def _room(self) -> int:
-        """How many tokens a filled prompt may take."""
+        """The maximum number of tokens of a filled prompt."""
         return self.max_length - self.answer_length
 
     def _encoding(
@@ -221,7 +223,7 @@ class PromptReader(Encoder):
                 whole = segment >= SHOTS and segment not in self.template.divided
                 assembled.add(segment, filled.text[start:stop], here, pieces, whole=whole)
         around = self.template.parts
-        if self.template.written is not None:  # but for the last token, which nothing follows
+        if self.template.written is not None:  # except for the last token, which nothing follows
             ends = np.cumsum([0, *(len(text) for _, text in written[:-1])]).tolist()
             earlier = "".join(text for _, text in written[:-1])
             behind_tokens = len(tokens) + np.arange(len(behind))
@@ -236,7 +238,7 @@ class PromptReader(Encoder):
         )
 
     def _shortened(self, example: Example, tokens: Tokens, filled: Filled) -> tuple[Filled, Tokens, int]:
-        """The prompt around as much of the text as fits, from its start; tokenized again, so the prompt stays whole."""
+        """Fills the prompt with as much of the start of the text as fits; tokenizes again to keep the prompt whole."""
         _, pieces = tokens.inside(filled.spans[TEXT])
         ends = [0, *(stop for _, stop in pieces)]
         for count in range(max(0, len(pieces) - (len(tokens) - self._room)), 0, -1):
@@ -254,9 +256,9 @@ class PromptReader(Encoder):
 
 
 def choose_mask(name: str, tokenizer: Any, mask_text: str | None) -> tuple[int, str | None, str]:
-    """What stands for an erased word: the user's text, else the mask token, else a real <unk>, else an underscore.
+    """Chooses what replaces erased words: the user's text, else the mask token, else a real <unk>, else an underscore.
 
-    Its id, its text (None: a token of the tokenizer's own), and a note where it is not a mask token.
+    Returns its id, its text (None for a special token of the tokenizer), and a note if it is not a mask token.
     """
     if mask_text is None and tokenizer.mask_token_id is not None:
         return int(tokenizer.mask_token_id), None, ""
@@ -266,7 +268,7 @@ def choose_mask(name: str, tokenizer: Any, mask_text: str | None) -> tuple[int, 
     if mask_text is None and is_real:
         return int(unknown), None, f"{name} has no mask token: erased words become {tokenizer.unk_token}"
     text = _MASK_TEXT if mask_text is None else mask_text
-    # Some tokenizers write the space before a word by themselves.
+    # Some tokenizers add the space before a word themselves.
     for form in (text, text.removeprefix(" ")):
         with borrowed(tokenizer):
             ids = tokenizer(form, add_special_tokens=False)["input_ids"]

@@ -1,4 +1,4 @@
-"""What a language model wrote: its tokens, and the text of each of them."""
+"""Greedy generation by a language model, and the text of each generated token."""
 
 from collections.abc import Callable, Container, Sequence
 from typing import Any
@@ -8,9 +8,9 @@ from torch import Tensor
 
 
 def greedily(read: Callable[[Tensor, Any], Any], begun: Tensor, most: int, ends: Container[int | None]) -> list[int]:
-    """The most probable token at each step, up to so many, or until one that ends the text.
+    """Generates the most probable token at each step, at most `most` tokens, or until one that ends the text.
 
-    `read` is given the tokens that the model has not read yet and its memory of all others.
+    `read` is called with the tokens that the model has not read yet and its cache for all others.
     """
     written: list[int] = []
     memory, every, step = None, begun, begun
@@ -27,7 +27,7 @@ def greedily(read: Callable[[Tensor, Any], Any], begun: Tensor, most: int, ends:
 
 
 def texts_of(tokenizer: Any, before: Sequence[int], ids: Sequence[int]) -> list[str]:
-    """What each token adds to the text behind `before`; of a character of several tokens the last has it."""
+    """The text that each token adds after `before`; a character made of several tokens belongs to the last of them."""
 
     def text_of(some: Sequence[int]) -> str:
         return str(tokenizer.decode(list(some), clean_up_tokenization_spaces=False))

@@ -1,9 +1,9 @@
-"""Why a causal language model wrote what it wrote: the log-probability of a continuation of its prompt is explained.
+"""Explains why a causal language model wrote a text: the log-probability of a continuation of its prompt.
 
-Column 0 is the log-probability of the whole continuation, the sum of the further columns: those of its tokens, each
-given the prompt and the tokens before it. With `generate` each text's continuation is what the model writes itself,
-greedily: the most probable token at each step, up to so many, or until it ends. With a foil (`against`) the only column
-is the log-probability of the continuation less that of the foil.
+Column 0 is the log-probability of the whole continuation, which is the sum of the other columns: those of its tokens,
+each given the prompt and the tokens before it. With `generate`, the continuation of each text is what the model writes
+itself by greedy decoding: the most probable token at each step, up to that many, or until it ends. With a foil
+(`against`), the only column is the log-probability of the continuation minus that of the foil.
 """
 
 import unicodedata
@@ -30,7 +30,7 @@ WHOLE = "the whole continuation"
 
 
 class Continuation(Causal):
-    """A causal language model, its tokenizer, perhaps a prompt, and what it wrote or shall write."""
+    """A causal language model, its tokenizer, an optional prompt, and a given or generated continuation."""
 
     kind = "a language model's continuation"
     loaded_with = 'continuation="…" (or generate=40)'
@@ -56,7 +56,7 @@ class Continuation(Causal):
     ) -> None:
         require_one(prompt, continuation, generate, against)
         self.continuation, self.generate, self.against = continuation, generate, against
-        self.ids: tuple[int, ...] = ()  # before the first call of class_names
+        self.ids: tuple[int, ...] = ()  # set before the base class calls class_names
         super().__init__(model, tokenizer, prompt=prompt, **options)
         if labels is not None:
             raise TrothError("labels name classes, and a continuation has none; leave them out")
@@ -72,12 +72,13 @@ class Continuation(Causal):
         self.foil: Continuation | None = None
         if against is not None:
             self.foil = Continuation(model, tokenizer, prompt=prompt, continuation=against, **parts, **options)
-            self.foil._prefixes, self.foil._trunks = self._prefixes, self._trunks  # both follow the same prompts
+            # Both share the states of the same prompts.
+            self.foil._prefixes, self.foil._trunks = self._prefixes, self._trunks
             if self.foil.ids == self.ids:
                 raise TrothError(f"continuation and against are the same tokens: {against!r}; give two that differ")
         self.continues = self.foil is None
         count = max(generate or len(self.ids), 0 if self.foil is None else len(self.foil.ids))
-        self.answer_length = count - 1  # nothing follows the last token, so it is not run
+        self.answer_length = count - 1  # nothing follows the last token, so the network does not read it
         if count >= self.max_length:
             raise TrothError(
                 f"the continuation takes {count} of {self.max_length} tokens, so no room is left for a text; shorten it"
@@ -116,29 +117,29 @@ class Continuation(Causal):
         frozen = [sorted(self.template.frozen)] if self.template.frozen else []
         return [self.template.parts, self.ids or [self.generate, ends], self._mask_id, *foil, *frozen]
 
-    # What stands behind the prompt
+    # What follows the prompt
 
     def follows(self, ids: list[int]) -> tuple[list[int], tuple[tuple[int, str], ...]]:
         written = self.ids or tuple(self._write(ids))
         return list(written[:-1]), tuple(zip(written, self._texts(ids[-1:], written), strict=True))
 
     def _continued(self, continuation: str) -> tuple[int, ...]:
-        """The tokens that it adds to a filled prompt, after a space where a word would stick to the prompt's last."""
+        """The tokens that it adds to a filled prompt, after a space if it would merge with the prompt's last word."""
         prompt = self.any_text
-        wide = unicodedata.east_asian_width(continuation[0]) in "WF"  # written without spaces
+        wide = unicodedata.east_asian_width(continuation[0]) in "WF"  # scripts written without spaces
         sticks = continuation[0].isalnum() and not wide and not prompt[-1:].isspace()
         text = f" {continuation}" if sticks else continuation
         before, whole = self.ids_of(prompt), self.ids_of(prompt + text)
         if whole[: len(before)] == before and len(whole) > len(before):
             return tuple(whole[len(before) :])
-        with borrowed(self.tokenizer):  # it would change how the end of the prompt is read: then it is read alone
+        with borrowed(self.tokenizer):  # tokenized alone, since it would change the tokens at the end of the prompt
             return tuple(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def _texts(self, before: Sequence[int], ids: Sequence[int]) -> list[str]:
         return texts_of(self.tokenizer, before, ids)
 
     def _write(self, ids: list[int]) -> list[int]:
-        """What the model writes behind these tokens, greedily."""
+        """The tokens that the model generates after these tokens."""
         assert self.generate is not None
         ends = {self.tokenizer.eos_token_id}
         named = getattr(getattr(self.model, "generation_config", None), "eos_token_id", None)
@@ -158,7 +159,7 @@ class Continuation(Causal):
             )
         return written
 
-    # What is asked of it
+    # Forward passes
 
     def passes(self, rows: Rows) -> int:
         return len(rows) if self.foil is None else 2 * len(rows)
@@ -172,7 +173,7 @@ class Continuation(Causal):
         return self._read(rows, attentions=attentions, hidden=hidden)
 
     def _with_foil(self, rows: Rows, foil: "Continuation") -> Rows:
-        """The rows with the foil in the place of the continuation."""
+        """The rows with the foil instead of the continuation."""
         distinct, of_row = distinct_encodings(rows)
         device, width = rows.ids.device, rows.ids.shape[1]
         written = torch.tensor([len(encoding.written) - 1 for encoding in distinct], device=device)
@@ -196,7 +197,7 @@ class Continuation(Causal):
         return Output(found.new_zeros(len(rows), len(self.labels)).scatter(1, rows.target[:, None], found))
 
     def _of_one_token(self, rows: Rows) -> TokenQuestions | None:
-        """What derivatives of a single token need: nothing behind it changes it, and nobody asks for the others."""
+        """The only token that the derivatives of one token need, as later ones do not affect it; None otherwise."""
         vectors = rows.embeddings
         if vectors is None or not (torch.is_grad_enabled() and vectors.requires_grad):
             return None
@@ -221,9 +222,9 @@ class Continuation(Causal):
         return TokenQuestions(torch.minimum(places, rows.lengths[:, None] - 1), ids)
 
     def _require_written(self, rows: Rows) -> None:
-        """Every token that was written must still have its place: its successor is asked for there."""
+        """Raises an error if a written token was deleted: each position is needed to predict the next token."""
         distinct, of_row = distinct_encodings(rows)
-        # What was written comes last, so its units do, too.
+        # Written tokens come last, and so do their units.
         firsts = [each.n_units - each.unit_segments.count(self.template.written or 0) for each in distinct]
         counts = [int((encoding.units >= first).sum()) for encoding, first in zip(distinct, firsts, strict=True)]
         first, count = (torch.tensor(numbers)[of_row].to(rows.ids.device) for numbers in (firsts, counts))
@@ -235,7 +236,7 @@ class Continuation(Causal):
 
     def logits_of(self, rows: Rows, asked: TokenQuestions, states: Tensor) -> Tensor:
         found = self.log_probabilities(states, asked.ids)
-        if not self.ids:  # those who wrote less are done, and sure of it
+        if not self.ids:  # shorter generated texts have log-probability 0 for the missing tokens
             lengths = torch.tensor([len(encoding.written) for encoding in rows.encodings], device=found.device)
             found = found * (torch.arange(found.shape[1], device=found.device) < lengths[:, None])
             found = torch.nn.functional.pad(found, (0, self.answer_length + 1 - found.shape[1]))
@@ -243,7 +244,7 @@ class Continuation(Causal):
 
 
 def _continued_by(encoding: Encoding, behind: Tensor) -> Encoding:
-    """The encoding with other tokens behind its prompt."""
+    """The encoding with other tokens after its prompt."""
     end = len(encoding.ids) - (len(encoding.written) - 1)
     units = torch.cat([encoding.units[:end], torch.full_like(behind, PROMPT)])
     return replace(encoding, ids=torch.cat([encoding.ids[:end], behind]), units=units)

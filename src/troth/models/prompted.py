@@ -1,7 +1,7 @@
-"""Any causal language model asked for a class word: how likely each word is to follow decides the class.
+"""A causal language model that is asked for a class word: how likely each word is to follow decides the class.
 
-Of words of one token the last position's logits are the classes' logits; of the vocabulary only these are computed.
-Of longer words it is the log-probability of all their tokens.
+For words of a single token, the class logits are the last position's logits of these tokens, and only these are
+computed. For longer words, they are the log-probabilities of all tokens of a word together.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -67,7 +67,7 @@ class Prompted(Causal):
 
     @classmethod
     def load(cls, source: Any, **options: Any) -> TextClassifier:
-        _require_question(options["prompt"], options.get("class_words", ()))  # before the model is loaded
+        _require_question(options["prompt"], options.get("class_words", ()))  # checked before the model is loaded
         return super().load(source, **options)
 
     def class_names(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ class Prompted(Causal):
 
     @property
     def class_ids(self) -> tuple[int, ...]:
-        """The first token of each class word; where `answer_length` is 0, there are no others."""
+        """The first token of each class word, which is the only one if `answer_length` is 0."""
         return tuple(word[0] for word in self.tree.words)
 
     @property
@@ -122,7 +122,8 @@ class Prompted(Causal):
     def asked(self, rows: Rows) -> TokenQuestions:
         last = rows.lengths - 1 - self.answer_length
         if not self.answer_length:
-            return TokenQuestions(last[:, None], last[:, None])  # which tokens: the head's rows of the class words
+            # The ids are not used: the head is applied to the class words only.
+            return TokenQuestions(last[:, None], last[:, None])
         questions = torch.tensor(self.tree.questions, device=rows.ids.device)  # [questions, 2]
         places = last[:, None] + 1 + questions[:, 0]
         return TokenQuestions(places, questions[:, 1].expand_as(places))
@@ -143,7 +144,7 @@ class Prompted(Causal):
         return self._word_by_word(rows, asked), None
 
     def _word_by_word(self, rows: Rows, asked: TokenQuestions) -> Tensor:
-        """As `_states`, for a network that cannot read the tree: the prompt is run for each word that needs it."""
+        """As `_states`, for a network that cannot read the tree: reads the prompt once per path that new words need."""
         context = rows.lengths - self.answer_length
         states: dict[int, Tensor] = {}
         for word in self.tree.words:
@@ -165,7 +166,7 @@ class Prompted(Causal):
 
     @cached_property
     def _reads_trees(self) -> bool:
-        """Whether the network reads several words side by side as it reads each alone, which is tried."""
+        """Whether the network gets the same results for words side by side as for each alone; tested once."""
         if self._implementation not in ("eager", "sdpa"):
             return False
         (encoding,) = self.encode([Example("", "text", "text" if self.template.has_pair else None)])
@@ -188,9 +189,9 @@ def _require_question(prompt: str, class_words: Sequence[str]) -> None:
 def class_tokens(
     name: str, ids_of: Callable[[str], list[int]], prompt: str, words: Sequence[str]
 ) -> tuple[tuple[int, ...], ...]:
-    """The tokens that each word adds to a filled prompt, after a space unless there is white space already.
+    """The tokens that each word adds to a filled prompt, after a space unless the prompt ends with white space.
 
-    Where one of the two forms is a single token, that form is taken.
+    A form that is a single token is preferred.
     """
     spaces = ("", " ") if prompt[-1:].isspace() else (" ", "")
     before = ids_of(prompt)

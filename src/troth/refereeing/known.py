@@ -142,7 +142,7 @@ class KnownForSequenceClassification(PreTrainedModel):  # type: ignore[no-untype
         return (logits,) if return_dict is False else SequenceClassifierOutput(logits=logits)  # type: ignore[arg-type]
 
     def polynomial(self, counts: Tensor) -> Tensor:
-        """[rows, 2 × vocabulary] -> [rows, classes]"""
+        """The values of the polynomial: [rows, 2 × vocabulary] -> [rows, classes]"""
         values = self.classifier(counts)
         for features, factors in self.products:
             product = torch.ones_like(counts[:, 0])
@@ -162,7 +162,7 @@ class KnownForSequenceClassification(PreTrainedModel):  # type: ignore[no-untype
         return torch.cat([logs, (1 - logs.exp().sum(-1, keepdim=True)).clamp(min=1e-12).log()], -1)
 
     def _second(self, vectors: Tensor, types: Tensor | None) -> Tensor:
-        """[rows, length] 1 where a token is of the second text."""
+        """[rows, length] 1 if a token belongs to the second text, else 0."""
         if types is not None:
             return types.clamp(max=1)
         if self.separator is None:
@@ -193,7 +193,7 @@ def _features(names: Sequence[str], tokenizer: Any, size: int) -> list[list[int]
 
 
 def counts(ids: Sequence[int], types: Sequence[int], size: int) -> Tensor:
-    """[1, 2 × vocabulary] of one text."""
+    """[1, 2 × vocabulary] The word counts of one text."""
     result = torch.zeros(1, 2 * size)
     for place, kind in zip(ids, types, strict=True):
         result[0, place + size * min(kind, 1)] += 1

@@ -13,7 +13,7 @@ from troth.models import load_model
 from troth.refereeing.subject import Attribute
 from troth.verbs.explain import explain
 
-# The claims of each method; the others are checked only for what must hold for every method.
+# The claims of each method; methods without claims are checked only for the properties that hold for every method.
 _CLAIMS: dict[str, tuple[str, ...]] = {
     "exact_shapley": ("shapley",),
     "leave_one_out": ("leave_one_out",),
@@ -29,12 +29,12 @@ _CLAIMS: dict[str, tuple[str, ...]] = {
     "alti": ("class_free",),
     "tf_idf": ("corpus",),
 }
-# Approximations, as a share of the largest score.
+# The allowed error of approximations, as a share of the largest score.
 _TOLERANCES = {"integrated_gradients": 0.1}
 
 
 def as_function(spec: str | Explainer) -> Attribute:
-    """An explainer as `attribute(model, tokenizer, texts, target)`, with what it claims."""
+    """An explainer as a function `attribute(model, tokenizer, texts, target)` with its claims."""
     explainer: Explainer = catalog.build("explainers", spec)
     name = catalog.name_of(explainer)
 
@@ -48,7 +48,7 @@ def as_function(spec: str | Explainer) -> Attribute:
         try:
             classifier = load_model(model, tokenizer=tokenizer)
             return list(explain(classifier, examples, explainer, target=target, masking=masking))
-        except TrothError as error:  # a single line that says what is not supported, and why
+        except TrothError as error:  # its one-line message says what is not supported, and why
             raise NotImplementedError(str(error)) from error
 
     attribute.__name__ = name

@@ -1,4 +1,4 @@
-"""What a function returned for one text, as one score per word."""
+"""Reads what a function returned for one text, as one score per word."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class WordScores:
 
 
 def numbers(values: Sequence[float] | Floats, words: Sequence[str] = ()) -> str:
-    """
+    """The scores as text, each with its word.
+
     >>> numbers([0.5, -1], ["good", "film"]), numbers([1e-9])
     ('good 0.5, film -1', '1e-09')
     """
@@ -70,7 +71,7 @@ def read(result: Any, place: Situation, text: Text) -> WordScores:
 
 
 def _owner(span: Span, words: Sequence[Span]) -> int | None:
-    """The first word that a span overlaps; None for what has no characters and for blanks."""
+    """The first word that a span overlaps; None for an empty span or white space."""
     return next((number for number, (start, end) in enumerate(words) if span[0] < end and start < span[1]), None)
 
 
@@ -103,7 +104,7 @@ def _spans(result: Any, place: Situation, text: Text) -> tuple[list[Span | None]
 
 
 def _flat(result: Any) -> Any:
-    """[((start, end), score), …] as [(start, end, score), …]."""
+    """Converts [((start, end), score), …] to [(start, end, score), …]."""
     is_list = isinstance(result, list | tuple) and result
     if is_list and all(isinstance(row, list | tuple) and len(row) == 2 and _is_pair(row[0]) for row in result):
         return [(*span, score) for span, score in result]
@@ -115,7 +116,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def _plain(result: Any) -> bool:
-    """Whether it is a flat list of numbers."""
+    """Whether a result is a flat list of numbers."""
     rows = result.tolist() if hasattr(result, "tolist") else result
     return all(hasattr(row, "__float__") for row in rows)
 

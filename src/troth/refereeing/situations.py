@@ -48,7 +48,7 @@ class Situation:
         return self.scale * float(values[0, target] - values[1, target])
 
     def slopes(self, text: Text, target: int, share: float = 1.0) -> Floats:
-        """[tokens] the derivative of a class's value by each token's presence, with all present to this share."""
+        """[tokens] Derivatives of a class's value by each token's presence, with all tokens present to this share."""
         encoded = self.ids(text)
         given = (share * self._counts(text)).requires_grad_()
         (slope,) = torch.autograd.grad(self.model.polynomial(given)[0, target], given)
@@ -84,7 +84,7 @@ def known(
 
 
 def tiny(family: str = "bert", *, seed: int = 0) -> Situation:
-    """A random BERT or RoBERTa of transformers' own."""
+    """A randomly initialized BERT or RoBERTa of transformers."""
     own = tokenizers.wordpiece() if family == "bert" else tokenizers.byte_level()
     kinds: dict[str, Any] = {"bert": BertConfig, "roberta": RobertaConfig}
     networks: Any = MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING

@@ -33,7 +33,7 @@ CLAIMS: dict[str, tuple[str, ...]] = {
     "leave_one_out": _VALUES,
     "integrated_gradients": (*_VALUES, "completeness"),
     "input_x_gradient": _VALUES,
-    "class_free": (),  # the scores do not depend on the class asked about (attention weights)
+    "class_free": (),  # the scores do not depend on the requested class (attention weights)
     "corpus": (),  # the scores depend on the other texts by definition (tf-idf)
     "model_free": ("class_free",),  # the scores do not depend on the model at all (a random baseline)
 }
@@ -54,7 +54,7 @@ class DoesNotApplyError(Exception):
 
 
 class Subject:
-    """A function `attribute(model, tokenizer, texts, target)` with what it claims."""
+    """A function `attribute(model, tokenizer, texts, target)` with its claims."""
 
     def __init__(
         self, function: Attribute, claims: Iterable[str] = (), of: str = "logit", tolerance: float = 0.0
@@ -74,10 +74,10 @@ class Subject:
         if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance < 1:
             raise TrothError(f"tolerance must be a share of the largest score, from 0 to below 1, not {tolerance!r}")
         self.tolerance = float(tolerance)
-        self.warned: list[str] = []  # in the last call
+        self.warned: list[str] = []  # those of the last call
 
     def call(self, place: Situation, texts: Sequence[Text], target: int = 1, *, seed: int | None = 0) -> Sequence[Any]:
-        """The raw result; with a seed, the random generators are seeded and afterwards restored."""
+        """The raw result; with a seed, the random generators are seeded, and restored afterwards."""
         with contextlib.ExitStack() as stack:
             caught = stack.enter_context(warnings.catch_warnings(record=True))
             stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
@@ -100,7 +100,7 @@ class Subject:
         return result
 
     def __call__(self, place: Situation, texts: Sequence[Text], target: int = 1, *, seed: int = 0) -> list[WordScores]:
-        """One score per word, finite, for every text."""
+        """Returns the scores of every text, one per word; all of them must be finite."""
         answers = []
         for text, result in zip(texts, self.call(place, texts, target, seed=seed), strict=True):
             try:
@@ -113,7 +113,7 @@ class Subject:
         return answers
 
     def known(self, *arguments: Any, **options: Any) -> Situation:
-        """A model with known answers in what the function explains: logits, probabilities or their logarithm."""
+        """A model with known answers for what the function explains: logits, probabilities or their logarithms."""
         return known(self.of, *arguments, **options)
 
     @cached_property
@@ -135,7 +135,7 @@ class Subject:
     def expect_same(
         self, wanted: WordScores, got: WordScores, text: Text, because: str, place: Situation | None = None
     ) -> None:
-        """Two results must agree; `because` says why. A method that samples may differ as much as between seeds."""
+        """Requires that two results agree; `because` says why. A sampling method may differ as between seeds."""
         if wanted.scored == got.scored and self.same(wanted.scores, got.scores):
             return
         noise = 0.0 if place is None else self.noise(place, text)
@@ -148,7 +148,7 @@ class Subject:
         return float(np.abs(runs - runs[0]).max(initial=0))
 
     def expect_values(self, wanted: Sequence[float] | Floats, got: WordScores, text: Text, because: str) -> None:
-        """The scores must be these numbers."""
+        """Requires that the scores are these numbers."""
         if not self._near(np.asarray(wanted, float), got.scores, max(_LOOSE, self.tolerance)):
             raise ViolationError(f"{numbers(wanted, got.words)} ({because})", str(got), text)
 
@@ -165,7 +165,7 @@ class Subject:
 
 
 def refuse(reason: str) -> NoReturn:
-    """There is nothing to check for this function."""
+    """Reports that there is nothing to check for this function."""
     raise DoesNotApplyError(reason)
 
 

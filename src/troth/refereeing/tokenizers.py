@@ -56,7 +56,8 @@ def byte_level() -> Any:
     )
     names = ("cls_token", "pad_token", "sep_token", "unk_token", "mask_token")
     named: dict[str, Any] = dict(zip(names, special, strict=True)) | {"bos_token": "<s>", "eos_token": "</s>"}
-    named["mask_token"] = AddedToken("<mask>", lstrip=True, special=True)  # it takes the blank before it, as RoBERTa's
+    # Includes the blank before it, like RoBERTa's.
+    named["mask_token"] = AddedToken("<mask>", lstrip=True, special=True)
     return _fast(tokenizer, named, ["input_ids", "attention_mask"])
 
 

@@ -20,7 +20,7 @@ SIGNS: dict[str, str] = {"holds": "✓", "fails": "✗"}  # all others: –
 
 @dataclass(frozen=True)
 class Judgment:
-    """One property of one function."""
+    """The result of one property for one function."""
 
     name: str
     group: str
@@ -29,7 +29,7 @@ class Judgment:
     why: str = ""  # why it was not checked
     expected: str = ""
     got: str = ""
-    text: Any = ""  # the smallest that shows it
+    text: Any = ""  # the smallest text that shows the failure
     again: str = ""  # the options that reproduce it
 
     @property
@@ -69,7 +69,7 @@ class Verdicts(Shown, list[Judgment], Exportable):
         return f"troth referee: {self.judged - len(self.failed)}/{self.judged}"
 
     def __getitem__(self, place: Any) -> Any:
-        """By number, or by the name of a property."""
+        """A judgment by index or by the name of its property, or a slice of the judgments."""
         if isinstance(place, str):
             return next(verdict for verdict in self if verdict.name == place)
         found = super().__getitem__(place)
@@ -151,7 +151,7 @@ def referee(
     )
     verdicts = Verdicts(name=name or subject.name)
     for each in properties(only):
-        with seeded(0):  # models are built on the way
+        with seeded(0):  # building models draws random numbers
             verdict = _judged(each, subject, verdicts)
         verdicts.append(verdict)
         if progress is not None:

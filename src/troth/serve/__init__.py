@@ -1,1 +1,1 @@
-"""The local page and its API: explain, erase, compare and open a run, as the command line does it."""
+"""The local page and its API: explain, erase, compare and open a run, as on the command line."""

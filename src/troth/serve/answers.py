@@ -1,4 +1,4 @@
-"""What jobs give, as one JSON value or as events as they come; both end the jobs when the browser leaves."""
+"""Sends the results of jobs as JSON or as a stream of events; both stop the jobs when the browser disconnects."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from troth.core.sheet import without_nan
 from troth.core.user_code import UserCodeError
 from troth.serve.work_queue import Event, FullError, Job, TooSlowError, WorkQueue
 
-Shape = Callable[[list[Any]], Any]  # the results of all jobs as one
+Shape = Callable[[list[Any]], Any]  # combines the results of all jobs
 
 
 class LeftError(Exception):
-    """The browser has gone: there is nobody to answer."""
+    """The browser has disconnected, so there is nobody to answer."""
 
 
 class Json(JSONResponse):
-    """JSON that any browser reads: what is undefined is null, and no character that UTF-8 lacks."""
+    """JSON that every browser can read: undefined numbers are null, and characters that UTF-8 lacks are escaped."""
 
     def render(self, content: Any) -> bytes:
         return text_of(content).encode()
 
 
 class Page(HTMLResponse):
-    """HTML in which a character that UTF-8 lacks is an escape."""
+    """HTML in which characters that UTF-8 lacks are escaped."""
 
     def render(self, content: str) -> bytes:
         return content.encode(errors="backslashreplace")
 
 
 def text_of(value: Any) -> str:
-    """JSON on one line."""
+    """JSON on a single line."""
     return json.dumps(without_nan(value))
 
 
 def status_of(error: BaseException) -> tuple[int, str]:
-    """The status and the line for an error."""
+    """The HTTP status and the message for an error."""
     if isinstance(error, HTTPException):
         return error.status_code, str(error.detail)
     if isinstance(error, RequestValidationError):
@@ -60,7 +60,7 @@ def status_of(error: BaseException) -> tuple[int, str]:
 
 
 def _lines(errors: Sequence[Any]) -> list[str]:
-    """What is wrong with a request, field by field, without what was sent."""
+    """What is wrong with a request, field by field, without repeating its content."""
     return [
         f"the body is not JSON at character {each['loc'][-1]}"
         if each["type"] == "json_invalid"
@@ -70,18 +70,18 @@ def _lines(errors: Sequence[Any]) -> list[str]:
 
 
 async def problem(_: Request, error: Exception) -> Response:
-    """An error as a response: one line of JSON."""
+    """The response for an error: one line of JSON."""
     if isinstance(error, LeftError):
-        return Response(status_code=499)  # nobody reads it
+        return Response(status_code=499)  # the client has disconnected
     status, line = status_of(error)
     headers = error.headers if isinstance(error, HTTPException) else {"retry-after": "1"} if status == 503 else None
     return Json({"error": line}, status, headers=headers)
 
 
 async def answer(request: Request, queue: WorkQueue, jobs: Sequence[Job], shape: Shape) -> Response:
-    """The jobs' result as JSON, or their events where the browser asks for those."""
+    """The jobs' result as JSON, or as events if the browser asks for a stream."""
     if "text/event-stream" in request.headers.get("accept", ""):
-        queue.submit(*jobs)  # refused before anything is sent
+        queue.submit(*jobs)  # a full queue rejects the request before anything is sent
         return StreamingResponse(_stream(request.receive, queue, jobs, shape), media_type="text/event-stream")
     return Json(shape(await results(request, queue, jobs)))
 
@@ -100,9 +100,9 @@ async def results(request: Request, queue: WorkQueue, jobs: Sequence[Job]) -> li
 
 
 async def _events(receive: Receive, queue: WorkQueue, jobs: Sequence[Job]) -> AsyncGenerator[Event]:
-    """What is told of one job after the other, until all are done or one fails; raises when the browser leaves.
+    """The events of one job after the other, until all are done or one fails; raises if the browser disconnects.
 
-    The jobs are withdrawn at the end, whatever ends it.
+    The jobs are always withdrawn at the end.
     """
     leaving = asyncio.ensure_future(_left(receive))
     try:

@@ -47,7 +47,7 @@ _STREAM: dict[int | str, dict[str, Any]] = {
         "x-events": {name: model.model_json_schema() for name, model in _EVENTS.items()},
     }
 }
-# A report is one file with its own script and style; it may run those and reach nothing.
+# A report is one file with inline script and style; it may execute those and load nothing.
 _REPORT_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 )
@@ -61,17 +61,17 @@ def build(
     opened: str | None = None,
     limit: Limits | None = None,
 ) -> Guard:
-    """The application, behind its guard; it answers as 127.0.0.1 at this port."""
+    """The application behind its guard; it answers as 127.0.0.1 at this port."""
     queue = WorkQueue(models, limit or Limits())
     served = Served(models)
-    reporting = Lock()  # a report reads all of a run: one at a time
+    reporting = Lock()  # a report reads the whole run, so only one at a time
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         queue.close()
 
-    # The usual pages of FastAPI's documentation load scripts from elsewhere.
+    # FastAPI's usual documentation pages load scripts from other sites.
     app = FastAPI(
         title="troth", version=troth.__version__, description="Explains what a text classifier did.", lifespan=lifespan,
         docs_url=None, redoc_url=None, default_response_class=Json, responses=_PROBLEMS,
@@ -139,7 +139,7 @@ def build(
 
     @app.get("/runs/{name}", response_class=Page, include_in_schema=False)
     def report_page(name: str) -> Page:
-        """The run's report."""
+        """The HTML report of a run."""
         with reporting:
             return Page(_named(runs.page, name), headers={"content-security-policy": _REPORT_POLICY})
 
@@ -156,7 +156,7 @@ def build(
 
 
 def _named(find: Any, name: str) -> Any:
-    """What is found under a name; 404 where there is nothing."""
+    """Looks up a name; answers 404 if it is unknown."""
     try:
         return find(name)
     except TrothError as error:

@@ -1,4 +1,4 @@
-"""What no request gets past: another host or origin than this page's own, and a body that is too large."""
+"""Rejects requests for other hosts, from other origins, and with bodies that are too large."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TOO_LARGE = (413, f"the request is too large; at most {requests.BODY:,} bytes a
 
 
 class Guard:
-    """A page elsewhere that a browser has open can send requests here, or point its own name here; both are refused."""
+    """Rejects requests from pages of other sites, and for host names that another site points to this address."""
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self._app = app

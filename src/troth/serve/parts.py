@@ -1,4 +1,4 @@
-"""Probes of many rows, asked a part at a time: between parts a job can stop, and tell how far it is."""
+"""Runs probes of many rows in parts, so that between parts a job can stop and report progress."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from troth.engine.prober import Prober
 from troth.engine.probes import ProbeBatch
 from troth.engine.routines import Routine
 
-_ROWS = 256  # of a model that takes little memory: enough to keep a machine busy
+_ROWS = 256  # for models that take little memory: enough to keep a device busy
 
 
 def in_parts(probes: Sequence[ProbeBatch], prober: Prober, after: Callable[[int], None]) -> Routine[list[Answers]]:
-    """The answers to each probe; `after` is called after every part with the number of its rows, and may raise."""
+    """The answers to each probe; `after` is called after every part with its number of rows, and may raise."""
     longest = max(question.encoding.n_tokens for probe in probes for question in probe.questions)
     cost = max(probe.readout.bytes_per_row(prober.model, longest) for probe in probes)
-    most = max(1, min(_ROWS, prober.memory // max(1, cost)) // len(probes))  # rows of each probe
+    most = max(1, min(_ROWS, prober.memory // max(1, cost)) // len(probes))  # rows of each probe per part
     rows = max(int(probe.counts.sum()) for probe in probes)
     if any((probe.masking or prober.masking).stochastic for probe in probes):
-        most = rows  # draws are made by the number of a row
+        most = rows  # random draws depend on the row index, so the rows stay together
     parts: list[list[Answers]] = []
     for start in range(0, rows, most):
         parts.append((yield [_part(probe, start, start + most) for probe in probes]))
@@ -32,7 +32,7 @@ def in_parts(probes: Sequence[ProbeBatch], prober: Prober, after: Callable[[int]
 
 
 def _part(probe: ProbeBatch, start: int, stop: int) -> ProbeBatch:
-    """Some rows, which lie question by question."""
+    """A slice of the rows, which are stored question by question."""
     ends = np.cumsum(probe.counts)
     return replace(
         probe,
@@ -43,7 +43,7 @@ def _part(probe: ProbeBatch, start: int, stop: int) -> ProbeBatch:
 
 
 def _whole(probe: ProbeBatch, parts: Sequence[Answers]) -> Answers:
-    """The answers to the parts of a probe as those to the probe."""
+    """Joins the answers to the parts of a probe."""
     if len(parts) == 1:
         return parts[0]
 

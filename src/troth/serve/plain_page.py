@@ -1,4 +1,4 @@
-"""A page of plain HTML: a form, the colored text, and boxes to erase its units. It needs no script."""
+"""A page of plain HTML that needs no script: a form, the colored text, and checkboxes to erase its units."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from troth.serve.runs import Runs
 from troth.serve.served import Served
 from troth.serve.work_queue import WorkQueue
 
-ASSETS = Path(export.__file__).parent / "page_assets"  # the built front end, where it is shipped
+ASSETS = Path(export.__file__).parent / "page_assets"  # the built front end, if it is installed
 Sent = Mapping[str, Sequence[str]]  # the fields of a form
 
 
 def assets() -> dict[str, Path]:
-    """The files of the front end by their names."""
+    """The files of the front end by name."""
     return {path.name: path for path in sorted(ASSETS.glob("*")) if path.suffix in (".js", ".css")}
 
 
 def add(app: FastAPI, queue: WorkQueue, served: Served, runs: Runs) -> None:
-    """The page at /, which works without a script."""
+    """Adds the page at /, which works without scripts."""
     names = [*served.models]
 
     async def answered(request: Request, sections: Callable[[Sent], Awaitable[list[str]]]) -> Page:
-        """The form as it was sent, and below it what answers it, or why nothing does."""
+        """The submitted form, followed by its result or by the error."""
         sent, status = _fields(await request.body()), 200
         try:
             shown = await sections(sent)
@@ -48,7 +48,7 @@ def add(app: FastAPI, queue: WorkQueue, served: Served, runs: Runs) -> None:
 
     @app.get("/", response_class=Page, include_in_schema=False)
     def start() -> str:
-        """A front end that is shipped replaces what is in #app."""
+        """If the front end is installed, it replaces the content of #app."""
         rows = [_run(run) for run in runs.listed()]
         listed = f"<h2>Runs</h2><ul>{''.join(rows)}</ul>" if rows else ""
         loaded = "".join(
@@ -81,7 +81,7 @@ def add(app: FastAPI, queue: WorkQueue, served: Served, runs: Runs) -> None:
             erased = [
                 int(each) for each in sent.get("erased", []) if each.isascii() and each.isdigit() and len(each) < 9
             ]
-            # How many units there are is known only when the text is encoded: the first answer says it.
+            # The number of units is only known once the text is encoded, so a first request determines it.
             whole = requests.Erase(**_of_text(sent), keep=[])
             (found,) = await results(request, queue, [served.erasing(whole)])
             keep = [[int(place not in erased) for place in range(len(found["units"]))]]
@@ -92,7 +92,7 @@ def add(app: FastAPI, queue: WorkQueue, served: Served, runs: Runs) -> None:
 
 
 def _fields(body: bytes) -> dict[str, list[str]]:
-    """The fields of a form; what is not UTF-8 is replaced."""
+    """The fields of a form; invalid UTF-8 is replaced."""
     try:
         return parse_qs(body.decode("latin-1"), keep_blank_values=True, max_num_fields=10_000)
     except ValueError:
@@ -118,7 +118,7 @@ def _run(run: Mapping[str, Any]) -> str:
 
 
 def _form(models: Sequence[str], sent: Sent) -> str:
-    """What is explained; filled with what was sent."""
+    """The form for a text and its options, with the submitted values."""
     text, pair = (html.escape(_value(sent, name)) for name in ("text", "text_pair"))
     named = html.escape(_value(sent, "explainers", "integrated_gradients"))
     target = html.escape(_value(sent, "target", "predicted"))
@@ -139,7 +139,7 @@ def _form(models: Sequence[str], sent: Sent) -> str:
 
 
 def _erasing(units: Iterable[str], sent: Sent, erased: Sequence[int]) -> str:
-    """Boxes that erase units, with the text they are of."""
+    """Checkboxes that erase units, with the fields of the submitted form."""
     hidden = "".join(
         f'<input type="hidden" name="{name}" value="{html.escape(_value(sent, name))}">'
         for name in ("text", "text_pair", "model", "explainers", "target")
@@ -157,7 +157,7 @@ def _erasing(units: Iterable[str], sent: Sent, erased: Sequence[int]) -> str:
 
 
 def _after_erasing(found: Mapping[str, Any]) -> str:
-    """What the model says of the whole text and of what is left."""
+    """A table of the model's outputs for the whole text and without the erased units."""
     rows = [
         f"<tr><td>{html.escape(label)}</td><td>{whole:.3f}</td><td>{left:.3f}</td></tr>"
         for label, whole, left in zip(found["labels"], found["whole"], found["probabilities"][0], strict=True)

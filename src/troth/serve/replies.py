@@ -1,7 +1,7 @@
-"""What the API answers, as OpenAPI documents it; the JSON itself is the command line's.
+"""The replies of the API, as OpenAPI documents them; the JSON itself is that of the command line.
 
-A field that a dataclass has is taken from there: its type as JSON holds it, and the comment beside it as its
-description. The fields that only the JSON has are declared here.
+The fields of a dataclass are taken from there: their types as represented in JSON, and the comments next to them as
+their descriptions. Fields that exist only in the JSON are declared here.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ from troth.models import TextClassifier
 from troth.report.board import Leaderboard
 from troth.validity.stamp import Stamp
 
-Number = float | None  # null where it is undefined
-# Not tuples, for which OpenAPI 3.1 and FastAPI disagree on the schema.
+Number = float | None  # null if undefined
+# No tuples, because OpenAPI 3.1 and FastAPI disagree on their schema.
 Span = Annotated[list[int], Field(min_length=2, max_length=2)]
 PromptPart = Annotated[list[int | str | None], Field(min_length=2, max_length=2)]
 _COMMENT = re.compile(r"^    (\w+): .*?  # (.+)$", re.MULTILINE)
 
 
 def _reply(name: str, about: str, /, *sources: tuple[type, str], **own: Any) -> type[BaseModel]:
-    """A model of JSON: the named fields of each source, and its own: a type, a type and what it means, or a default."""
+    """Creates a model of a reply: the named fields of each source, and its own fields, given as a type, a type and its
+    description, or a type and a default.
+    """
     declared: dict[str, Any] = {}
     for source, names in sources:
         hints, comments = get_type_hints(source), dict(_COMMENT.findall(getsource(source)))
@@ -49,7 +51,7 @@ def _reply(name: str, about: str, /, *sources: tuple[type, str], **own: Any) -> 
 
 
 def _as_json(hint: Any) -> Any:
-    """The type of a field in JSON.
+    """The type of a field as represented in JSON.
 
     >>> _as_json(tuple[float, ...]), _as_json(Mapping[str, int])
     (list[float | None], dict[str, int])
@@ -65,7 +67,7 @@ def _as_json(hint: Any) -> Any:
 
 
 def list_of(*kinds: Any) -> Any:
-    """The type of a list whose members are each of one of these types."""
+    """The type of a list of elements that have any of these types."""
     return GenericAlias(list, (reduce(or_, kinds),))
 
 

@@ -1,4 +1,4 @@
-"""What the API is asked, as OpenAPI documents it, and how much one request may ask for."""
+"""The requests of the API, as OpenAPI documents them, and the limits of a request."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from troth.core import catalog, trust, user_code
 from troth.core.errors import TrothError
 from troth.explainers import Explainer
 
-BODY = 1 << 20  # bytes of a request
-TEXT = 20_000  # characters of a text
-UNITS = 1_000  # of a text
-EXPLAINERS = 8  # per request
-ROWS = 64  # erased inputs per request
-PASSAGES = 64  # per request
-TOKENS = 500  # that a model may write per request
-_NUMBER = 10_000  # the largest option of an explainer: samples, steps, width
+BODY = 1 << 20  # maximum bytes of a request
+TEXT = 20_000  # maximum characters of a text
+UNITS = 1_000  # maximum units of a text
+EXPLAINERS = 8  # maximum per request
+ROWS = 64  # maximum erased inputs per request
+PASSAGES = 64  # maximum per request
+TOKENS = 500  # maximum tokens that a model may write per request
+_NUMBER = 10_000  # the largest numeric option of an explainer, such as samples, steps or width
 
 Text = Annotated[str, StringConstraints(max_length=TEXT)]
 Spec = Annotated[str, StringConstraints(min_length=1, max_length=500)]
@@ -27,7 +27,8 @@ Class = Annotated[str, StringConstraints(max_length=500)] | Annotated[int, Field
 
 
 class _Request(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)  # what OpenAPI says, and nothing that looks like it
+    # Rejects unknown fields and values of similar types, as OpenAPI documents it.
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class _OfText(_Request):
@@ -89,13 +90,13 @@ class Erase(_OfText):
 
 
 def offered() -> list[str]:
-    """The explainers that a request may name."""
+    """The explainers that a request may use."""
     names = catalog.names("explainers")
     return [name for name in names if not trust.names_elsewhere(catalog.find("explainers", name))]
 
 
 def explainers(specs: Sequence[str]) -> dict[str, Explainer]:
-    """The methods of a request, by their text: of the catalog, of a bearable size, reading nothing from elsewhere."""
+    """The explainers of a request by spec: only from the catalog, of limited size, and without files or endpoints."""
     for spec in specs:
         name = catalog.parse(spec)[0] if user_code.read(spec) is None else ""
         outside = trust.names_elsewhere(catalog.find("explainers", name)) if name else []
@@ -106,7 +107,7 @@ def explainers(specs: Sequence[str]) -> dict[str, Explainer]:
 
 
 def masking(spec: str | None, otherwise: str = "mask_token") -> str:
-    """The text of a masking, checked; that of the default for none."""
+    """The checked spec of a masking, or the default if there is none."""
     if spec is None:
         return otherwise
     _check("maskings", spec)
@@ -114,7 +115,7 @@ def masking(spec: str | None, otherwise: str = "mask_token") -> str:
 
 
 def _check(kind: str, spec: str) -> None:
-    """Refuses a spec of a request in which something is large or reaches out."""
+    """Rejects a spec with options that are too large, or that refer to files or endpoints."""
     trust.Origin("a request").spec(kind, spec)
     name, options = catalog.parse(spec)
     for option, value in options.items():

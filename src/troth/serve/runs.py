@@ -1,4 +1,4 @@
-"""The runs that the page may open: those in one folder, and the one that was named."""
+"""The runs that the page may open: those in one folder, and the one named on the command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from troth.studies import stored_exhibits
 
 
 def shown_name(run: Path) -> str:
-    """The name of a run's folder as a page and its address can hold it."""
+    """The name of a run's folder in a form that a page and its URL can contain."""
     return visible(run.resolve().name)
 
 
@@ -28,7 +28,7 @@ class Runs:
         self._folder, self._opened = folder, opened
 
     def listed(self) -> list[dict[str, Any]]:
-        """What `troth runs --json` prints, the run that was named first; a name that is not UTF-8 is escaped."""
+        """The output of `troth runs --json`, with the named run first; names that are not UTF-8 are escaped."""
         return [{**run, "run": visible(run["run"]), "problem": visible(run["problem"])} for run in self._runs()]
 
     def _runs(self) -> list[dict[str, Any]]:
@@ -39,16 +39,16 @@ class Runs:
         return [*list_runs(self._opened), *(run for run in inside if Path(run["run"]).resolve() != here)]
 
     def one(self, name: str) -> dict[str, Any]:
-        """How far a run is."""
+        """The progress of a run."""
         run = list_runs(self._path(name))[0]
         return {**run, "run": visible(run["run"])}
 
     def report(self, name: str) -> list[dict[str, Any]]:
-        """What `troth report RUN --format json` prints; of a run that is being written what is there so far."""
+        """The output of `troth report RUN --format json`; for an unfinished run, the results so far."""
         return [as_dict(board) for board in leaderboards(Store(self._path(name)))]
 
     def page(self, name: str) -> str:
-        """The run's report.html, made now, with every example: nobody sends it by mail."""
+        """The run's report.html, generated on request with all examples, since its size does not matter here."""
         path = self._path(name)
         return report_text(Store(path), exhibits=stored_exhibits(path), budget=math.inf, home="/")
 

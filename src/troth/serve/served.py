@@ -1,4 +1,4 @@
-"""Requests as jobs: what a request names is checked before it waits, and what it asks shares batches with others."""
+"""Turns requests into jobs: a request is validated before it is queued, and shares batches with other jobs."""
 
 from __future__ import annotations
 
@@ -31,39 +31,39 @@ from troth.verbs.proof import CHOICES, RATIO, masking_of_proof, proofs_of
 
 @dataclass(frozen=True)
 class ExplainedText:
-    """Every method's explanations of one text."""
+    """The explanations of one text by every method."""
 
     model: str
     by_method: Sequence[Sequence[Attribution]]
-    is_each: bool  # of every token of a continuation
-    refused: Mapping[str, str]  # why an explainer cannot explain this
+    is_each: bool  # whether every token of a continuation is explained
+    refused: Mapping[str, str]  # the reason of each explainer that cannot explain this model or text
 
     @property
     def by_target(self) -> list[Sequence[Attribution]]:
-        """For each target, the explanation of every method."""
+        """For each target, the explanations of all methods."""
         return list(zip(*self.by_method, strict=True))
 
     def to_json(self) -> list[dict[str, Any]]:
-        """What `troth explain --json` prints of the same text."""
+        """The output of `troth explain --json` for the same text."""
         if self.is_each:
             return [matrix.to_dict() for several in self.by_method for matrix in matrices(several)]
         return [attribution.to_dict() for row in self.by_target for attribution in row]
 
     def with_verdict(self) -> dict[str, Any]:
-        """The same with what a comparison of the methods says, and the explainers that refused."""
+        """The explanations with a comparison of the methods, and the explainers that cannot explain this."""
         comparison = [] if self.is_each else list(filter(None, map(sentence, self.by_target)))
         refused = [{"explainer": name, "error": why} for name, why in self.refused.items()]
         return {"model": self.model, "explanations": self.to_json(), "comparison": comparison, "refused": refused}
 
     def sections(self) -> list[str]:
-        """Of a page: what `troth explain --html` writes, without its head."""
+        """Sections of a page: the content of `troth explain --html` without its header."""
         refusals = (f'<p role="alert">{html.escape(f"{name}: {why}")}</p>' for name, why in self.refused.items())
         each = zip(*map(matrices, self.by_method), strict=True)
         return [*refusals, *(matrix.sections(list(each)) if self.is_each else explanation.sections(self.by_target))]
 
 
 class Served:
-    """Makes jobs for the models that are served."""
+    """Creates jobs for the served models."""
 
     def __init__(self, models: Mapping[str, TextClassifier]) -> None:
         self.models = models
@@ -76,7 +76,7 @@ class Served:
         *,
         may_refuse: bool = False,
     ) -> Job:
-        """A job that explains as `troth explain` does; `shape` makes its result of the explanations.
+        """A job that explains as `troth explain` does; `shape` converts the explanations to its result.
 
         With `may_refuse`, an explainer that cannot explain this model or text does not end the job, unless none can.
         """
@@ -109,12 +109,13 @@ class Served:
         return Job(key, begin, may_refuse=may_refuse)
 
     def citing(self, asked: requests.Cite) -> Job:
-        """A job that says which passages an answer rests on, as `troth.cite` does."""
+        """A job that finds the passages that support an answer, as `troth.cite` does."""
         model, name = self._named(asked.model)
         masking = requests.masking(asked.masking, otherwise="delete")
 
         def begin(job: Job) -> Routine[dict[str, Any]]:
-            yield from ()  # nothing is asked of the model as it is served: `cite` puts the passages into its prompt
+            # The served model itself gets no probes, because `cite` puts the passages into its own prompt.
+            yield from ()
             job.begins("passages", 0, 1)
             answer = asked.answer or None
             found = cite(
@@ -127,7 +128,7 @@ class Served:
         return Job(BatchKey(name, masking), begin)
 
     def erasing(self, asked: requests.Erase) -> Job:
-        """A job that asks about the whole text, and about what each row of `keep` leaves of it."""
+        """A job that runs the model on the whole text, and on the units that each row of `keep` leaves."""
         model, key, example = self._checked(asked, asked.model)
 
         def begin(job: Job) -> Routine[dict[str, Any]]:
@@ -157,7 +158,7 @@ class Served:
     def _checked(
         self, asked: requests.Explain | requests.Compare | requests.Erase, name: str | None
     ) -> tuple[TextClassifier, BatchKey, Example]:
-        """The model, the key and the text of a request."""
+        """The model, the batch key and the text of a request."""
         model, chosen = self._named(name)
         key = BatchKey(chosen, requests.masking(asked.masking))
         if not asked.text.strip():
@@ -165,7 +166,7 @@ class Served:
         return model, key, Example("0", asked.text, asked.text_pair)
 
     def _named(self, name: str | None) -> tuple[TextClassifier, str]:
-        """The model of this name, by default the first, and its name."""
+        """The model of this name (by default, the first) and its name."""
         chosen = next(iter(self.models)) if name is None else name
         if chosen not in self.models:
             raise unknown("served model", chosen[:200], self.models)
@@ -185,7 +186,7 @@ def _encoded(model: TextClassifier, example: Example, asked: Any) -> Encoding:
 def _proved(
     model: TextClassifier, by_method: Sequence[Sequence[Attribution]], chosen: str | None
 ) -> Routine[list[list[Attribution]]]:
-    """The same with their proofs; all of one text are compared."""
+    """The same attributions with their proofs; all methods for the text are compared."""
     masking: Masking = catalog.build("maskings", masking_of_proof(model, chosen))
     every = [attribution for several in by_method for attribution in several]
     proofs = iter((yield from proofs_of(every, RATIO, CHOICES, masking)))

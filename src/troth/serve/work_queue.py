@@ -1,4 +1,4 @@
-"""One queue and one worker: jobs on the same model share batches, also those that come while others are under way."""
+"""One queue and one worker thread: jobs on the same model share batches, even if they arrive while others run."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from troth.engine.routines import Routine, Running
 from troth.models import TextClassifier
 from troth.serve.parts import in_parts
 
-_OFTEN = 0.1  # seconds between two reports of progress
-_SHARE = 256  # jobs in a row that may share batches while others wait
-_IDLE = 1.0  # seconds without a job after which memory is given back
+_OFTEN = 0.1  # minimum seconds between two progress events
+_SHARE = 256  # maximum number of jobs that share batches one after the other while jobs with another key wait
+_IDLE = 1.0  # seconds without a job after which memory is released
 
 
 class Event(NamedTuple):
-    """What is told of a job: queued, progress, result or error."""
+    """An event of a job: queued, progress, result or error."""
 
     name: str
     data: Any
@@ -50,20 +50,20 @@ class BatchKey(NamedTuple):
 
 
 class TooSlowError(TrothError):
-    """The job took longer than a request may."""
+    """The job took longer than a request may take."""
 
 
 class WithdrawnError(Exception):
-    """Nobody waits for the result any more."""
+    """The client no longer waits for the result."""
 
 
 class Job:
-    """A piece of work, and the events that whoever waits for it reads."""
+    """A piece of work, and the events that its client reads."""
 
     def __init__(self, key: BatchKey, begin: Callable[[Job], Routine[Any]], *, may_refuse: bool = False) -> None:
         self.key, self.begin = key, begin
         self.events: asyncio.Queue[Event] = asyncio.Queue()
-        self.refused: dict[str, str] = {}  # why each explainer that cannot explain this refused
+        self.refused: dict[str, str] = {}  # the reason of each explainer that cannot explain this
         self.is_done = False
         self._may_refuse = may_refuse
         self.deadline = float("inf")
@@ -73,27 +73,27 @@ class Job:
         self._rows, self._told = 0, 0.0
 
     def withdraw(self) -> None:
-        """Nobody waits any more; the worker stops before the model is asked again."""
+        """Marks the job as no longer wanted; the worker stops before the next use of the model."""
         self._withdrawn = True
 
     def require_wanted(self) -> None:
-        """Raises where the job should not go on."""
+        """Raises an error if the job should not continue."""
         if self._withdrawn:
             raise WithdrawnError
         if time.monotonic() > self.deadline:
             raise TooSlowError("this takes longer than a request may; use fewer explainers, or troth explain")
 
     def begins(self, explainer: str, done: int, of: int) -> None:
-        """The next explainer's turn."""
+        """Reports that the next explainer starts."""
         self._step = {"explainer": explainer, "done": done, "of": of}
         self._tell_progress()
 
     def compares(self) -> None:
-        """Every explainer has had its turn; an error from here on is not theirs."""
+        """All explainers are done; a later error is not due to one of them."""
         self._may_refuse = False
 
     def refuses(self, error: Exception) -> bool:
-        """Whether only the explainer under way cannot do what was asked, so that the job begins again without it."""
+        """Records a refusal of the current explainer; returns whether to start the job again without it."""
         is_refusal = isinstance(error, TrothError) and not isinstance(error, UserCodeError | TooSlowError)
         if not (self._may_refuse and self._step and is_refusal):
             return False
@@ -101,7 +101,7 @@ class Job:
         return bool(len(self.refused) < self._step["of"])
 
     def answered(self, rows: int) -> None:
-        """The model has answered so many more rows; raises where the job should not go on."""
+        """Reports that the model has answered this many more rows; raises an error if the job should not continue."""
         self.require_wanted()
         self._rows += rows
         if self._step and time.monotonic() - self._told > _OFTEN:
@@ -113,10 +113,10 @@ class Job:
 
     def fail(self, error: BaseException) -> None:
         self.is_done = True
-        self.tell("error", error.with_traceback(None))  # which would hold on to tensors
+        self.tell("error", error.with_traceback(None))  # the traceback would keep tensors alive
 
     def tell(self, name: str, data: Any) -> None:
-        with suppress(RuntimeError):  # the event loop has ended
+        with suppress(RuntimeError):  # if the event loop has ended
             self._loop.call_soon_threadsafe(self.events.put_nowait, Event(name, data))
 
     def _tell_progress(self) -> None:
@@ -126,19 +126,19 @@ class Job:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is under way at a time."""
+    """Limits of concurrent work."""
 
-    jobs: int = 64  # waiting or under way; more are refused
-    together: int = 16  # that share batches
-    seconds: float = 300.0  # that one job may wait and work
+    jobs: int = 64  # waiting or running; further jobs are rejected
+    together: int = 16  # jobs that share batches at a time
+    seconds: float = 300.0  # time limit for waiting and running
 
 
 class FullError(TrothError):
-    """So much is under way that a request is refused."""
+    """So many jobs are waiting or running that a request is rejected."""
 
 
 class WorkQueue:
-    """Takes jobs from any thread and works on them in its own."""
+    """Accepts jobs from any thread and runs them in its own."""
 
     def __init__(self, models: Mapping[str, TextClassifier], limits: Limits) -> None:
         self._models, self._limits = models, limits
@@ -150,7 +150,7 @@ class WorkQueue:
         self._thread.start()
 
     def submit(self, *jobs: Job) -> None:
-        """All of the jobs, or none and one line where there is no room."""
+        """Adds all of the jobs, or raises an error if there is no room for them."""
         with self._changed:
             if self._is_closed or self.open + len(jobs) > self._limits.jobs:
                 raise FullError(f"{self.open} requests are under way, as many as fit; try again in a moment")
@@ -161,7 +161,7 @@ class WorkQueue:
             self._changed.notify()
 
     def withdraw(self, *jobs: Job) -> None:
-        """Jobs that nobody waits for any more; one that has not begun makes room at once."""
+        """Withdraws jobs whose client no longer waits; a job that has not started makes room at once."""
         with self._changed:
             for job in jobs:
                 job.withdraw()
@@ -170,11 +170,11 @@ class WorkQueue:
 
     @property
     def open(self) -> int:
-        """How many jobs wait or are under way."""
+        """The number of jobs that are waiting or running."""
         return len(self._waiting) + sum(not job.is_done for job in self._under_way)
 
     def close(self) -> None:
-        """Stops after the batches under way."""
+        """Stops after the current batches."""
         with self._changed:
             self._is_closed = True
             for job in (*self._waiting, *self._under_way):
@@ -183,7 +183,7 @@ class WorkQueue:
         self._thread.join(timeout=10)
 
     def take(self, key: BatchKey | None) -> Job | None:
-        """The next job with this key, or any, if one waits."""
+        """The next waiting job with this key (or any key, if None), or None."""
         with self._changed:
             job = next((job for job in self._waiting if key in (None, job.key)), None)
             if job is not None:
@@ -194,13 +194,13 @@ class WorkQueue:
     def _work(self) -> None:
         while self._wait():
             if self.take(None) is None:
-                continue  # it was withdrawn
+                continue  # the job was withdrawn
             self._share(_Arriving(self, self._under_way))
             with self._changed:
                 self._under_way = []
 
     def _wait(self) -> bool:
-        """Until a job waits; False at the end. After a burst, memory goes back to the system."""
+        """Waits for a job; returns False if the queue was closed. When idle, memory is returned to the system."""
         with self._changed:
             is_idle = not self._changed.wait_for(self._is_wanted, timeout=_IDLE)
         if is_idle:
@@ -213,11 +213,11 @@ class WorkQueue:
         return bool(self._waiting) or self._is_closed
 
     def _share(self, arriving: _Arriving) -> None:
-        """Works on jobs of one key together; where that fails, on each alone, which shows whose fault it is."""
+        """Runs jobs with the same key together; if that fails, each on its own, to find the one that fails."""
         key = arriving.taken[0].key
         try:
             prober = Prober(self._models[key.model], key.masking, window=self._limits.together)
-            # Not a generator expression, which would end for good when no job waits.
+            # A generator expression would end for good as soon as no job waits.
             for _ in prober.run(map(partial(_watched, prober), arriving)):
                 pass
         except Exception as error:
@@ -231,10 +231,10 @@ class WorkQueue:
 
 
 class _Arriving(Iterator[Job]):
-    """Jobs as they come: it may end now, and have more when it is asked again in the next round."""
+    """An iterator over arriving jobs: after StopIteration it may return more jobs in the next round."""
 
     def __init__(self, queue: WorkQueue | None, taken: list[Job]) -> None:
-        self.taken = taken  # what the queue takes is added here
+        self.taken = taken  # jobs taken from the queue are appended here
         self._queue, self._begun = queue, 0
 
     def __next__(self) -> Job:
@@ -250,7 +250,7 @@ class _Arriving(Iterator[Job]):
 
 
 def _watched(prober: Prober, job: Job) -> Routine[None]:
-    """The job's routine; it tells how far it is, stops when nobody waits, and its failure is nobody else's."""
+    """The routine of a job: reports progress, stops if it is withdrawn, and keeps its errors from other jobs."""
     try:
         job.require_wanted()
         running: Running[Any] = Running(job.begin(job))
@@ -269,7 +269,7 @@ def _watched(prober: Prober, job: Job) -> Routine[None]:
 
 
 def _print_fault(error: Exception) -> None:
-    """What troth or a model does wrong is printed where the server was started; whoever asked sees one line."""
+    """Prints errors of troth or a model on the server's standard error; the client only gets one line."""
     if sys.stderr is None or (isinstance(error, TrothError) and not isinstance(error, UserCodeError)):
         return
     trace = error.trace if isinstance(error, UserCodeError) else "".join(traceback.format_exception(error))
@@ -277,11 +277,11 @@ def _print_fault(error: Exception) -> None:
 
 
 def release_memory() -> None:
-    """What a burst of requests needed, and allocators keep, goes back to the system: takes a fraction of a second."""
+    """Returns memory that allocators kept after a burst of requests to the system; takes a fraction of a second."""
     gc.collect()
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.empty_cache()
     if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, musl does not
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # exists in glibc, but not in musl
         if trim is not None:
             trim(0)

@@ -1,4 +1,4 @@
-"""Who carries a plan out. Called, `troth.sweep(…)`, it is the verb of `grid.py`."""
+"""Runs plans: scheduling, workers, resuming, estimates. Calling the module (`troth.sweep(…)`) calls `grid.sweep`."""
 
 import sys
 from types import ModuleType
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class _Verb(ModuleType):
-    """The room has the name of its verb, so the module itself can be called."""
+    """Makes the module callable, since it has the same name as its function."""
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         from troth.sweep.grid import sweep

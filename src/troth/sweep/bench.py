@@ -1,6 +1,6 @@
-"""`bench`: explainers × metrics on a model and data, as a run that is stored, resumed and read back.
+"""`bench`: explainers × metrics on a model and data, as a run that is stored, can be resumed and read back.
 
-What is not named is filled in: explainers and metrics that suit the model, a masking, and references for the check.
+Omitted arguments are filled in: explainers and metrics that suit the model, a masking, and references for the check.
 """
 
 import hashlib
@@ -32,11 +32,12 @@ from troth.training.record import usual_masking
 from troth.verbs.methods import Given, Method, method, methods
 from troth.verbs.own_metrics import GivenMetric
 
-# No method of hundreds of passes: some metrics explain again at every step.
+# Excludes methods that take hundreds of passes, because some metrics re-explain at every step.
 EXPLAINERS = (
     "random", "gradient", "input_x_gradient", "integrated_gradients", "deep_lift", "attention", "leave_one_out",
 )  # fmt: skip
-ERASING_EXPLAINERS = ("random", "leave_one_out", "lime", "kernel_shap")  # for a model that shows no inside
+# For a model that does not expose its internals.
+ERASING_EXPLAINERS = ("random", "leave_one_out", "lime", "kernel_shap")
 METRICS = (
     "aopc_comprehensiveness",
     "aopc_sufficiency",
@@ -44,28 +45,29 @@ METRICS = (
     "soft_comprehensiveness",
     "soft_sufficiency",
 )
-RATIONALE_METRICS = ("rationale_agreement",)  # where humans marked what matters
-# When all methods are run, expensive ones are given fewer examples, and what explains again with them none.
-_EXPENSIVE, _FEWER, _TOO_EXPENSIVE = 500, 30, 1_000  # passes per example, examples, passes of explaining again
+RATIONALE_METRICS = ("rationale_agreement",)  # for data with human rationales
+# When all methods run, expensive ones get fewer examples, and metrics that would re-explain with very expensive ones
+# are left out.
+_EXPENSIVE, _FEWER, _TOO_EXPENSIVE = 500, 30, 1_000  # passes per example, examples, passes for re-explaining
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bench(Shown, Exportable):
-    """A finished bench: where it is stored, what happened, and the leaderboard."""
+    """A finished bench: the folder of the run, the outcome, and the leaderboard."""
 
     folder: Path
     outcome: Outcome
     leaderboard: Leaderboard
-    spent: str = ""  # what asking the model has cost, where that is counted
+    spent: str = ""  # usage of the model's endpoint, if it is counted
 
     def sheet(self) -> Sheet:
-        """That of the leaderboard."""
+        """The sheet of the leaderboard."""
         return self.leaderboard.sheet()
 
     def require(
         self, *requirements: str, baseline: str | Path | Leaderboard | None = None, raises: bool = False
     ) -> Rulings:
-        """That of the leaderboard."""
+        """As `require` of the leaderboard."""
         return self.leaderboard.require(*requirements, baseline=baseline, raises=raises)
 
     def _line(self) -> str:
@@ -104,19 +106,18 @@ def bench(
     progress: bool | Callable[[Progress], None] | None = True,
     command: str = "",
 ) -> Bench:
-    """Explains the data with every explainer, measures every explanation, and ranks them.
+    """Explains the data with every explainer, measures every explanation, and ranks the explainers.
 
-    What the run folder already holds is not computed again. `random`, to compare with, is always among the explainers.
-    A mapping names methods of any kind: {"mine": my_function, "captum_ig": attributions, "other": MyExplainer(),
-    "ig": "integrated_gradients(steps=20)"}; docs/guide/own_methods.md says what a function is given and may
-    return, and how metrics of your own are written: objects, functions (model, example, attribution) or
-    my_file.py:MyMetric.
-    "all" takes every explainer or metric there is; methods of over 500 passes per example then get the first 30.
-    Without `masking`, units are erased as in the model's training, else by its mask token. `limit` draws so many
-    examples with seed 0, classes by their shares. `columns` are options of `load_data`: text="body", label="stars".
-    `group` is the column of what examples come from, such as a document: each group counts once
-    (docs/guide/validity.md). `command` is noted in run.json.
-    `progress` is a bar on a terminal or in a notebook; False for none, or a function that is told how far it is.
+    Results that the run folder already holds are not computed again. `random` is always among the explainers, as a
+    baseline. A mapping names methods of any kind: {"mine": my_function, "captum_ig": attributions, "other":
+    MyExplainer(), "ig": "integrated_gradients(steps=20)"}; docs/guide/own_methods.md describes what a function receives
+    and may return, and how to write your own metrics: objects, functions (model, example, attribution) or
+    my_file.py:MyMetric. "all" selects every explainer or metric; methods that take over 500 passes per example then get
+    the first 30 examples. By default, `masking` is the one from the model's training, or else the mask token. `limit`
+    draws a stratified sample of that many examples with seed 0. `columns` are options of `load_data`: text="body",
+    label="stars". `group` names the column with the source of each example, such as a document; each group counts once
+    (docs/guide/validity.md). `command` is recorded in run.json. `progress` shows a progress bar on a terminal or in a
+    notebook; False hides it, and a function is called with the progress instead.
     """
     if isinstance(explainers, str) and explainers != "all":
         explainers = [explainers]
@@ -130,8 +131,8 @@ def bench(
     subject = context.model(ExplanationSpec.of(next(plan.of("explanation"))))
     counted = subject if subject.spent else None
     if workers is None and counted is not None:
-        workers = 1  # an endpoint does the work, and how many requests it gets at a time is one process's limit
-    del subject  # a large one is let go where others do the work
+        workers = 1  # an endpoint does the work, and the limit of parallel requests applies to one process
+    del subject  # frees the memory of a large model if other processes do the work
     store = Store(out if out is not None else default_folder(plan))
     with run_bar(progress is True) as bar:
         outcome = run(
@@ -163,14 +164,14 @@ def plan_of(
     masking: str | None = None,
     **options: Any,
 ) -> Plan:
-    """The plan of a bench, with defaults filled in. A limit draws examples with seed 0, classes by their shares."""
+    """The plan of a bench, with defaults filled in. A limit draws a stratified sample with seed 0."""
     if group is not None:
         columns = {**(columns or {}), "group": group}
         if isinstance(data, Data):
             raise TrothError(f"the data are loaded already; name the group there: load_data(…, group={group!r})")
     whole = data if isinstance(data, Data) else load_data(data, split=split, **(columns or {}))
     examples = whole if limit is None else whole.sample(limit)
-    # Code that the user names is trusted from here on, in this process and in its workers; no other code is run.
+    # Code that the user names is trusted from here on, in this process and its workers; no other code is run.
     context.trust(model[0] if isinstance(model, tuple) else model)
     about = context.model_spec(model)
     classifier = context.model(about)
@@ -198,16 +199,16 @@ def plan_of(
 
 
 def with_random(methods: Sequence[Method]) -> list[Method]:
-    """The methods with the random one, to compare with."""
+    """The methods, with the random baseline added if it is missing."""
     there = any(method.name == "random" for method in methods)
     return [*methods] if there else [method("random"), *methods]
 
 
 def _usual_metrics(model: TextClassifier, masking: str, marked: bool) -> list[str]:
-    """Metrics that the model can answer; those that erase whole units do it by `masking`, so that it can be checked."""
+    """Metrics that the model supports; those that erase whole units use `masking`, so that it can be checked."""
     metrics: list[Metric] = [catalog.build("metrics", spec) for spec in METRICS]
     if model.erases_only:
-        # Its explainers take hundreds of passes each.
+        # The default explainers of such a model take hundreds of passes each.
         metrics = [metric for metric in metrics if _reads_ids(metric) and not metric.explains_again]
     erased = [replace(metric, masking=masking) if _reads_ids(metric) else metric for metric in metrics]  # type: ignore[call-arg]  # an option of all that erase
     return [*map(catalog.spec, erased), *(RATIONALE_METRICS if marked else ())]
@@ -218,20 +219,20 @@ def _reads_ids(metric: Metric) -> bool:
 
 
 def _incomplete(kind: str) -> dict[str, str]:
-    """What cannot be run by its name alone, and what it needs."""
+    """Methods that have required options, and which ones."""
     options = {name: catalog.required(kind, name) for name in catalog.names(kind)}
     return {name: f"needs {name}({required[0]}=…)" for name, required in options.items() if required}
 
 
 def _all_metrics(usual: Sequence[str]) -> list[str]:
-    """Every metric that can be run by its name; those of an ordinary bench as they are there."""
+    """Every metric without required options, with the options of an ordinary bench."""
     specs = {spec.partition("(")[0]: spec for spec in usual}
     return [specs.get(name, name) for name in catalog.names("metrics") if not catalog.required("metrics", name)]
 
 
 @dataclass
 class _Allowance:
-    """How many examples each method is given when all are run; `left_out` collects what would take too long."""
+    """How many examples each method gets when all are run; `left_out` collects what would take too long."""
 
     examples: Data
     units: UnitName
@@ -251,7 +252,7 @@ class _Allowance:
         return _FEWER if passes > _EXPENSIVE and len(self.examples) > _FEWER else None
 
     def _mean(self, passes: Callable[[int], int]) -> float:
-        """The mean over the examples of what one of so many units takes."""
+        """The mean over the examples of a function of their number of units."""
         return sum(map(passes, self._lengths)) / max(1, len(self._lengths))
 
     @cached_property
@@ -261,8 +262,8 @@ class _Allowance:
 
 
 def default_folder(plan: Plan) -> Path:
-    """runs/<model>-<data>-<hash of the specs>: the same bench again finds its own folder."""
-    spec = ExplanationSpec.of(next(plan.of("explanation")))  # all have these in common
+    """runs/<model>-<data>-<hash of the specs>, so that repeating a bench finds its folder."""
+    spec = ExplanationSpec.of(next(plan.of("explanation")))  # these specs are the same for all explanation cells
     about = f"{spec.model_fingerprint}{spec.data_fingerprint}{spec.units}{spec.target}{spec.masking}"
     short = hashlib.blake2b(f"{FORMAT_VERSION}{about}".encode(), digest_size=3).hexdigest()
     return Path("runs") / f"{_plain(spec.model)}-{_plain(spec.data)}-{short}"

@@ -1,4 +1,4 @@
-"""What a worker keeps between cells: models loaded once, and whatever else is expensive to make."""
+"""What a worker keeps between cells: loaded models and other objects that are expensive to create."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_MODELS = 2  # kept at a time: a worker stays with one as long as there is work for it
+_MODELS = 2  # maximum number of loaded models: a worker stays with one model as long as it has cells
 _THINGS = 16
 
 
 class Context:
-    """One per worker. `home` is where relative paths of models start, `store` the run's folder.
+    """The state of a worker. Relative model paths start at `home`; `store` is the folder of the run.
 
-    `trusted` is what the user has named or allowed: no other code is run, whatever a plan or a cell says.
+    `trusted` contains what the user has named or allowed: no other code is run, whatever a plan or a cell says.
     """
 
     def __init__(self, store: str | Path = "", home: str | Path | None = None, trusted: Iterable[str] = ()) -> None:
         self.store = Path(store)
         self.home = Path.cwd() if home is None else Path(home)
         self.trusted = {*trusted, *trust.allowed()}
-        self.in_memory: dict[Hashable, TextClassifier] = {}  # models that no other process can load
-        self.methods: dict[Hashable, Explainer] = {}  # explainers that no other process can load
-        self.metrics: dict[Hashable, Metric] = {}  # metrics that no other process can load
-        self.loading = 0.0  # seconds spent on loading models, which no cell is charged with
+        self.in_memory: dict[Hashable, TextClassifier] = {}  # models that other processes cannot load
+        self.methods: dict[Hashable, Explainer] = {}  # explainers that other processes cannot load
+        self.metrics: dict[Hashable, Metric] = {}  # metrics that other processes cannot load
+        self.loading = 0.0  # seconds spent on loading models, which are not counted as time of a cell
         self._models: OrderedDict[Hashable, TextClassifier] = OrderedDict()
         self._things: OrderedDict[Hashable, Any] = OrderedDict()
 
     def model(self, spec: ModelSpec) -> TextClassifier:
-        """The model that a cell is about."""
+        """The model of a cell."""
         if spec.key in self.in_memory:
             return self.in_memory[spec.key]
         model = _recall(self._models, spec.key, lambda: self._load(spec), _MODELS)
@@ -59,9 +59,9 @@ class Context:
         return model
 
     def model_spec(self, model: Any, options: Mapping[str, Any] | None = None) -> ModelSpec:
-        """What a model is: by name, in memory, or a pair of a name and options; a spec is returned as it is.
+        """The spec of a model given by name, in memory, or as a pair (name, options); specs are returned unchanged.
 
-        The model is loaded, since its fingerprint is part of what it is.
+        The model is loaded, since its fingerprint is part of the spec.
         """
         from troth.models import load_model
 
@@ -72,13 +72,13 @@ class Context:
         name = "" if in_memory else os.path.normpath(model) if _is_path(model) else str(model)
         named = ModelSpec(model=name, model_options=dict(options) if options else None)
         loaded = load_model(model, **(options or {})) if in_memory else self._load(named)
-        loaded.identify(whole=True)  # what is stored under a name must be of the model as it is now
+        loaded.identify(whole=True)  # stored results must belong to the model in its current state
         spec = replace(named, model=loaded.name if in_memory else name, model_fingerprint=loaded.fingerprint)
-        chosen = loaded.spec  # by a prompted model itself
+        chosen = loaded.spec  # options chosen by a prompted model itself
         if chosen and in_memory:
             spec = replace(spec, model_options=chosen)
         elif chosen:
-            # A GPU's number format would differ from a CPU's; a black box has none.
+            # A GPU's number format would differ from a CPU's; a black box has no number format.
             dtype = {} if loaded.erases_only else {"dtype": str(loaded.dtype).removeprefix("torch.")}
             spec = replace(spec, model_options={**(options or {}), **chosen, **dtype})
         if in_memory:
@@ -88,43 +88,43 @@ class Context:
         return spec
 
     def trust(self, named: Any) -> None:
-        """Notes code that the user has named, a model or a method; anything else is left alone."""
+        """Trusts code that the user has named as a model or a method; ignores anything else."""
         reference = user_code.read(named)
         if reference is not None:
             self.trusted.add(reference.head)
 
     def explainer(self, spec: ExplanationSpec) -> Explainer:
-        """The method that a cell is about: of the catalog, in memory, or of code that the user has named."""
+        """The explainer of a cell, from the catalog, from memory, or from code that the user has named."""
         key = (spec.explainer_full, spec.explainer_code, spec.explainer_files)
         if key in self.methods:
             return self.methods[key]
         return self.once(("explainer", *key), lambda: self._load_explainer(spec))
 
     def metric(self, spec: MetricSpec) -> Metric:
-        """The metric that a cell is about: of the catalog, in memory, or of code that the user has named."""
+        """The metric of a cell, from the catalog, from memory, or from code that the user has named."""
         key = (spec.metric_full, spec.metric_code)
         if key in self.metrics:
             return self.metrics[key]
         return self.once(("metric", *key), lambda: self._load_metric(spec))
 
     def share(self, other: Context) -> None:
-        """Uses what another context holds in memory, so that nothing is loaded twice."""
+        """Shares the models and methods that another context holds in memory, so that nothing is loaded twice."""
         self.in_memory, self.methods, self.metrics = other.in_memory, other.methods, other.metrics
         self._models = OrderedDict(other._models)
 
     def forget(self) -> None:
-        """Lets go of what was loaded: other processes do the work and need the memory."""
+        """Releases what was loaded, because other processes do the work and need the memory."""
         self._models.clear()
         self._things.clear()
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What was made under this key before, or is made now; the few used last are kept."""
+        """The object stored under this key, created on first use; the most recently used ones are kept."""
         thing: T = _recall(self._things, key, make, _THINGS)
         return thing
 
     @contextmanager
     def new_folder(self, cell: Cell) -> Iterator[Path]:
-        """A folder for what a cell makes besides rows; it appears in the store, whole, when the block ends well."""
+        """A folder for what a cell produces besides rows; it appears in the store, complete, if the block succeeds."""
         with files.writing_aside(self.folder_path(cell.name)) as aside:
             aside.mkdir()
             yield aside
@@ -193,7 +193,7 @@ class Context:
 
 
 def _warm_up(model: TextClassifier) -> None:
-    """Reads a text once: what a model tries out on first use, no cell is charged with. One elsewhere is not asked."""
+    """Reads one text, so that work done on first use is not counted as time of a cell; endpoints are skipped."""
     from troth.engine.prober import Prober
     from troth.engine.probes import PREDICTED, whole_inputs
 
@@ -202,14 +202,15 @@ def _warm_up(model: TextClassifier) -> None:
         yield whole_inputs([Question(encoding, target=PREDICTED)])
 
     if not model.erases_only:
-        with suppress(TrothError):  # whoever needs the model gets the error, with its own text
+        with suppress(TrothError):  # the cell that uses the model reports the error itself
             Prober(model).ask(ask())
 
 
 def _recall(kept: OrderedDict[Hashable, T], key: Hashable, make: Callable[[], T], most: int) -> T:
     if key not in kept:
         while len(kept) >= most:
-            kept.popitem(last=False)  # before the new one is loaded: two large models may not fit side by side
+            # Before loading the new one, because two large models may not fit into memory together.
+            kept.popitem(last=False)
         kept[key] = make()
     kept.move_to_end(key)
     return kept[key]

@@ -28,10 +28,10 @@ from troth.verbs.methods import Method, methods
 from troth.verbs.own_explainers import OwnAttributions
 from troth.verbs.own_metrics import GivenMetric, Judge, judges
 
-# How many of the examples a method, or a metric of it, is given: None for all, 0 for none.
+# How many examples a method, or one of its metrics, gets: None for all, 0 for none.
 Share = Callable[[Explainer, Metric | None], int | None]
-_REFERENCES = 1000  # of a check, at most
-_TRIED = 8  # examples that a model reads before anything is planned
+_REFERENCES = 1000  # maximum number of references of a check
+_TRIED = 8  # examples that a model encodes before anything is planned
 
 
 def cross(
@@ -49,12 +49,12 @@ def cross(
     masking: str | Masking = "mask_token",
     share: Share | None = None,
 ) -> Plan:
-    """One explanation cell for each model, data, explainer and seed, and from each a cell for every metric.
+    """Plans an explanation cell for each model, data set, explainer and seed, and a cell for each of its metrics.
 
-    A model is a name, a model in memory, a name with options of `load_model`, or a ModelSpec.
-    The examples are cells, too: a run folder holds all it is about, and workers need no access to the data. Where
-    `share` gives a method fewer examples, they are the first ones, and the cell's "first" says how many. An explainer
-    given as text is one of the catalog: code that a user names is a `Method` by now.
+    A model is a name, a model in memory, a pair of a name and options of `load_model`, or a ModelSpec. The examples are
+    cells, too, so a run folder is self-contained and workers need no access to the data. If `share` gives a method
+    fewer examples, it gets the first ones, and "first" in the cell's specs is their number. Explainers given as text
+    are those of the catalog: code that a user names is already a `Method`.
     """
     check_choices(units, segments)
     plan = Plan(about={"models": {}, "data": {}, "metrics": {}, "seeds": list(seeds)})
@@ -68,12 +68,12 @@ def cross(
         require_class(context.model(about), target, against)
         require_outputs([judge.metric for judge in table_metrics], context.model(about))
         for examples in sets:
-            # The same data may number its classes otherwise for the next model.
+            # The next model may number the same classes differently.
             matched = match_labels(examples, classes, about.model, context.model(about).outputs)
-            # A model that cannot read the data is refused before anything is written.
+            # A model that cannot read the data is rejected before anything is written.
             context.model(about).encode(matched[:_TRIED], units, segments)
             source = _data_cell(plan, matched)
-            # What a metric leaves open is chosen once for the table, and is then part of its spec.
+            # Options that a metric leaves open are chosen once for the table and become part of its spec.
             settled = [judge.settled([method.explainer for method in table], matched) for judge in table_metrics]
             side_files = [
                 _files(judge.metric.perturbation, context.model(about)) if isinstance(judge.metric, Erasing) else None
@@ -109,7 +109,7 @@ def cross(
 
 
 def _methods(context: Context, plan: Plan, explainers: Sequence[str | Explainer | Method]) -> list[Method]:
-    """The methods of the table; run.json keeps what their names stand for."""
+    """The methods of the table; run.json records what their names stand for."""
     found = methods([each if isinstance(each, Method) else catalog.build("explainers", each) for each in explainers])
     for method in found:
         if method.in_memory:
@@ -119,7 +119,7 @@ def _methods(context: Context, plan: Plan, explainers: Sequence[str | Explainer 
 
 
 def _files(masking: Masking, model: TextClassifier) -> str | None:
-    """The hash of another model that a masking asks; None where there is none, or where its cells will say why."""
+    """The hash of the side model that a masking uses; None without one, or if it fails (its cells report the error)."""
     try:
         return masking.files(model)
     except TrothError:
@@ -127,7 +127,7 @@ def _files(masking: Masking, model: TextClassifier) -> str | None:
 
 
 def _judges(context: Context, metrics: Sequence[GivenMetric]) -> list[Judge]:
-    """The metrics of the table; those that no other process can load are kept for this one."""
+    """The metrics of the table; those that other processes cannot load are registered in the context."""
     found = judges(metrics, context.home)
     for each in found:
         if each.in_memory:
@@ -136,10 +136,10 @@ def _judges(context: Context, metrics: Sequence[GivenMetric]) -> list[Judge]:
 
 
 def add_checks(plan: Plan, context: Context, sets: Iterable[tuple[Data, Sequence[Example]]]) -> None:
-    """A cell for each model, data set and masking that a metric erases by: are inputs so erased in distribution?
+    """Adds cells that test, for each model, data set and masking used by a metric, whether inputs stay in distribution.
 
-    `sets` are the data of the plan, each with the examples that it was drawn from. Only where the test can say
-    something of such a masking are references looked for; without any, half of the examples are kept back as such.
+    `sets` are the data sets of the plan, each with the examples that it was drawn from. References are only needed for
+    maskings that the test applies to; without any, half of the examples serve as references.
     """
     used: dict[str, Masking] = {}
     files: dict[tuple[object, str], object] = {}
@@ -169,9 +169,10 @@ def add_checks(plan: Plan, context: Context, sets: Iterable[tuple[Data, Sequence
 
 
 def _references(model: TextClassifier, examples: Data, whole: Sequence[Example]) -> Sequence[Example]:
-    """What a check compares with: the part held out of the model's training, else examples that the limit left out.
+    """The references of a check: the part held out of the model's training, or else examples beyond the limit.
 
-    Only those as long as the ones that are measured: the test would find the length otherwise, not the masking.
+    Only texts of a similar length as the measured ones: otherwise the test would detect the length instead of the
+    masking.
     """
     held_out, _ = held_out_beside(model, examples)
     if held_out is not None:

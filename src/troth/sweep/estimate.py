@@ -1,4 +1,4 @@
-"""What a plan, or an explanation of texts, would take before it is carried out: cells, passes of the model, time."""
+"""Estimates the cost of a plan, or of explaining texts, before it runs: cells, model passes, and time."""
 
 import tempfile
 import time
@@ -20,7 +20,7 @@ from troth.sweep.pace import Pace, Remaining
 from troth.sweep.trial import Trial
 from troth.verbs.explain import explain_each
 
-_QUICK = 2.0  # seconds that a method may take on one text to be tried
+_QUICK = 2.0  # a method is timed on one text only if that takes fewer seconds
 
 
 def seconds_to_explain(
@@ -31,7 +31,7 @@ def seconds_to_explain(
     units: UnitKind = "word",
     segments: Segments = "first",
 ) -> float | None:
-    """Seconds that so many passes will take, from a try on the text of middle length; an endpoint is not asked."""
+    """Estimated seconds for these model passes, from timing the text of median length; None for an endpoint."""
     if model.spent or not examples:
         return None
     middle = sorted(examples, key=lambda example: len(example.text))[len(examples) // 2]
@@ -43,10 +43,10 @@ def seconds_to_explain(
         return time.perf_counter() - begun
 
     with hidden():
-        take("leave_one_out")  # warms up
+        take("leave_one_out")  # warm-up
         (units_of_middle,) = (encoding.n_units for encoding in model.encode([middle], units, segments))
         per_pass = take("leave_one_out") / (1 + units_of_middle)
-        total = per_pass * (sum(passes.values()) - sum(passes[name] for name in methods))  # of the proof
+        total = per_pass * (sum(passes.values()) - sum(passes[name] for name in methods))  # passes of the proof
         for name, method in methods.items():
             counted = 1 + method.passes(units_of_middle)
             quick = counted * per_pass < _QUICK and not method.learns
@@ -56,24 +56,24 @@ def seconds_to_explain(
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run would do."""
+    """The estimated cost of a run."""
 
-    cells: Mapping[str, int]  # by kind
+    cells: Mapping[str, int]  # number of cells by kind
     finished: int
     failed: int
     to_do: int
-    passes: int  # of models, in cells that are to do
-    requests: int  # those of the passes that go to an endpoint
-    seconds: float | None  # with so many workers; None where nothing is known
-    probed: int  # methods that were tried on a few examples
+    passes: int  # model passes of the cells to do
+    requests: int  # the passes that are requests to an endpoint
+    seconds: float | None  # with this number of workers; None if nothing is known
+    probed: int  # number of methods that were timed on a few examples
 
 
 class Estimator:
-    """Estimates plans that share a run folder; what is learned from one serves the next."""
+    """Estimates plans that share a run folder; timings from one plan are reused for the next."""
 
     def __init__(self, store: Store, context: Context | None = None) -> None:
         self._store, self._pace = store, Pace()
-        self._folder = tempfile.TemporaryDirectory(prefix="troth-")  # of models that are trained for a try
+        self._folder = tempfile.TemporaryDirectory(prefix="troth-")  # for models that are trained while estimating
         self._trial = Trial(context or Context(store.folder), Path(self._folder.name), store.folder)
         for finished in store.cells():
             if not finished.error:
@@ -81,7 +81,7 @@ class Estimator:
                 self._pace.learn(finished.kind, finished.specs, finished.seconds, passes=passes)
 
     def estimate(self, plan: Plan, *, workers: int = 1, retry: bool = False) -> Estimate:
-        """What is left to do and how long it may take, from like cells in the store or a try on a few examples."""
+        """What is left to do and how long it may take, based on similar cells in the store or on a few examples."""
         failed = {cell.name for cell in self._store.cells() if cell.error and not retry}
         done = self._store.names() | plan.tables.keys()
         to_do = [cell for name, cell in plan.cells.items() if name not in done and name not in failed]

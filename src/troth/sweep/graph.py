@@ -1,6 +1,6 @@
-"""Which cells of a plan are finished, failed, ready, or wait for their parents.
+"""The dependency graph of a plan: which cells are finished, failed, ready, or wait for their parents.
 
-Ready cells come in an order that saves loading: a worker stays with its model.
+Ready cells are ordered to avoid loading models: a worker stays with its model.
 """
 
 import re
@@ -13,9 +13,9 @@ from troth.store.cells import Cell, Plan, canonical
 from troth.store.store import Store, Stored
 from troth.sweep.pace import Remaining
 
-Shard = tuple[int, int]  # which of how many, counted from 1
+Shard = tuple[int, int]  # (number, count), numbered from 1
 
-_NAME = re.compile(r"[0-9a-f]{32}")  # of a cell, or of a folder in files/
+_NAME = re.compile(r"[0-9a-f]{32}")  # the name of a cell, or of a folder in files/
 _TOGETHER = ("model", "model_options", "data", "recipe", "explainer_full", "seed")
 
 
@@ -31,15 +31,16 @@ class Graph:
             if facts.get("folders")
         }  # fmt: skip
         needs = self._needs(plan, [cell for name, cell in missing.items() if name not in failures])
-        self.lost = {name for names in needs.values() for name in names}  # finished, but to be made again
+        # Finished cells whose folder is missing, to be computed again.
+        self.lost = {name for names in needs.values() for name in names}
         missing |= {name: plan.cells[name] for name in self.lost}
         self.computed = 0
-        self.stored = len(plan) - len(missing)  # finished before, or by another process
+        self.stored = len(plan) - len(missing)  # finished earlier, or by another process
         self.failed: dict[str, Stored] = {}
-        self.blocked: dict[str, Cell] = {}  # a parent failed
+        self.blocked: dict[str, Cell] = {}  # cells with a failed parent
         self.ready = Ready(shard)
         self.remaining = Remaining(missing.values())
-        self._waiting: dict[str, int] = {}  # how many parents each unfinished cell waits for
+        self._waiting: dict[str, int] = {}  # number of unfinished parents of each unfinished cell
         self._children: dict[str, list[Cell]] = {}
         for name, cell in missing.items():
             if not cell.runner:
@@ -57,12 +58,12 @@ class Graph:
             self.give_up(plan.cells[name], failure)
 
     def is_lost(self, name: str) -> bool:
-        """Whether a finished cell left a folder in files/ that is gone: its rows alone do not help those after it."""
+        """Whether a folder that a finished cell wrote to files/ is missing: later cells need it besides its rows."""
         folders = [self._files / folder for folder in self._folders.get(name, ())]
         return not all(folder.is_dir() and any(folder.iterdir()) for folder in folders)
 
     def _needs(self, plan: Plan, cells: Sequence[Cell]) -> dict[str, set[str]]:
-        """Of cells that are to be made, the lost ones whose folders they name; and what those need in turn."""
+        """For each cell to be computed, the lost cells whose folders it refers to, and recursively their own needs."""
         makers = {
             folder: name for name in self._folders if name in plan.cells and self.is_lost(name)
             for folder in self._folders[name]
@@ -78,11 +79,11 @@ class Graph:
 
     @property
     def open(self) -> int:
-        """Cells that can still be done."""
+        """The number of cells that can still be computed."""
         return len(self._waiting)
 
     def finish(self, cell: Cell, *, stored: bool) -> None:
-        """A cell is done: its children may become ready, and come before others, while its rows are in memory."""
+        """Marks a cell as done: children that become ready go first, while its rows are still in memory."""
         self.stored += stored
         self.computed += not stored
         self._withdraw(cell)
@@ -93,7 +94,7 @@ class Graph:
                     self.ready.push(child, first=True)
 
     def give_up(self, cell: Cell, failure: Stored) -> None:
-        """A cell failed: what is made from it cannot be made."""
+        """Marks a cell as failed, and its descendants as blocked."""
         self.failed[cell.name] = failure
         self.blocked.pop(cell.name, None)
         self._withdraw(cell)
@@ -111,14 +112,14 @@ class Graph:
 
 
 class Ready:
-    """A queue by model. A shard takes its own share first and then what others have left."""
+    """Queues of ready cells, one per group of cells. A shard takes its own cells first, then those of other shards."""
 
     def __init__(self, shard: Shard | None = None) -> None:
         self._shard = shard
         self._queues: tuple[dict[Hashable, deque[Cell]], dict[Hashable, deque[Cell]]] = ({}, {})
 
     def push(self, cell: Cell, *, first: bool = False) -> None:
-        """Adds a cell; `first`, before the others of its model."""
+        """Adds a cell, with `first` before the others of its group."""
         queues = self._queues[0 if self._mine(cell) else 1]
         queue = queues.setdefault(group(cell), deque())
         if first:
@@ -127,7 +128,7 @@ class Ready:
             queue.append(cell)
 
     def pop(self, last: Hashable = None) -> Cell | None:
-        """The next cell for a worker, of the group of its last one if there is any."""
+        """The next cell for a worker, preferably from the group of its last cell."""
         for queues in self._queues:
             if queues:
                 chosen = last if last in queues else max(queues, key=lambda key: len(queues[key]))
@@ -148,12 +149,12 @@ class Ready:
 
 
 def share(cell: Cell, count: int) -> int:
-    """Which of so many shards a cell belongs to; an explanation and its metrics belong to the same."""
+    """The index of the shard that a cell belongs to; an explanation and its metrics have the same."""
     key = [cell.specs[name] for name in _TOGETHER if name in cell.specs]
     text = canonical(key) if key else cell.name
     return zlib.crc32(text.encode()) % count
 
 
 def group(cell: Cell) -> Hashable:
-    """Cells that a worker can do without loading another model."""
+    """The group of a cell: cells of one group use the same model."""
     return cell.specs.get("model")

@@ -1,4 +1,4 @@
-"""`troth.sweep`: models × data × explainers × metrics × seeds in Python, with code of your own; stored and resumed."""
+"""`troth.sweep`: models × data × explainers × metrics × seeds from Python, with your own code; stored and resumable."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ from troth.verbs.own_metrics import GivenMetric
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sweep(Shown, Exportable):
-    """A finished sweep: where it is stored, what happened, and a leaderboard for each model and data set."""
+    """A finished sweep: the folder of the run, the outcome, and a leaderboard for each model and data set."""
 
     folder: Path
     outcome: Outcome
     leaderboards: tuple[Leaderboard, ...]
 
     def sheet(self) -> Sheet:
-        """Every explainer's mean place for each model and data set."""
+        """The mean rank of every explainer for each model and data set."""
         return across(self.leaderboards)
 
     def _line(self) -> str:
@@ -63,9 +63,9 @@ def sweep(
 ) -> Sweep:
     """Measures every explainer with every metric, for each model, data set and seed.
 
-    One model or a list: names, models in memory, or pairs of a name and options of `load_model`; one data set or a
-    list of them. Explainers and metrics are as for `bench`: names, objects, functions, `my_file.py:Name`. `random`, to
-    compare with, is added. What the folder already holds is not computed again.
+    `models` is one model or a list: names, models in memory, or pairs of a name and options of `load_model`; `data` is
+    one data set or a list. Explainers and metrics are as for `bench`: names, objects, functions, `my_file.py:Name`.
+    `random` is added as a baseline. Results that the folder already holds are not computed again.
     """
     context = Context(out)
     several = models if isinstance(models, list) else [models]

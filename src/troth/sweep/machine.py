@@ -1,4 +1,4 @@
-"""The machine and the versions that a run is made with, found without loading a library."""
+"""The hardware and package versions of a run, determined without importing the packages."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ _PACKAGES = ("troth", "torch", "transformers", "tokenizers", "numpy", "pyarrow",
 
 
 def versions() -> dict[str, str]:
-    """Python and the packages that numbers may depend on."""
+    """The versions of Python and of the packages that may affect results."""
     versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         with suppress(metadata.PackageNotFoundError):
@@ -31,7 +31,7 @@ def hardware() -> dict[str, str | int | list[str]]:
 
 
 def gpus() -> list[str]:
-    """The GPUs this process may use, found without loading a library."""
+    """The GPUs that this process may use, determined without importing a library."""
     if (visible := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
         return [device for device in visible.split(",") if device.strip() not in ("", "-1")]
     return [str(number) for number in range(len(glob("/dev/nvidia[0-9]*")))]

@@ -1,4 +1,4 @@
-"""How long cells take, judged by those like them and by how many passes of the model each needs."""
+"""Estimates how long cells take, from similar cells and from the number of model passes that each needs."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,9 +9,9 @@ from troth.store.cells import Cell
 from troth.sweep.passes import passes_of
 
 _SAME = ("metric", "explainer", "recipe")  # specs that name the methods of a cell
-_UNITS = 24  # of a text, where only the relation of two methods counts
-_BESIDE = 6  # passes that reading, encoding and storing an example is worth
-_PASSES = ("passes",)  # an explanation and a metric both mostly wait for the model
+_UNITS = 24  # assumed units of a text, when only the ratio of two methods matters
+_BESIDE = 6  # reading, encoding and storing an example costs as much as this many passes
+_PASSES = ("passes",)  # common key of explanations and metrics, which both spend most of their time in the model
 
 Methods = tuple[Any, ...]
 Place = tuple[Any, Any]  # model and data
@@ -19,7 +19,7 @@ Place = tuple[Any, Any]  # model and data
 
 @dataclass
 class _Sums:
-    """Over cells that were seen: seconds and work, and the passes of those that counted them."""
+    """Totals over measured cells: seconds and work, and the passes of those that counted them."""
 
     seconds: float = 0.0
     work: float = 0.0
@@ -28,9 +28,9 @@ class _Sums:
 
 
 class Pace:
-    """Seconds and passes per unit of work of cells that were seen; for others, of those most like them.
+    """Seconds and passes per unit of work of measured cells; for other cells, those of the most similar ones.
 
-    The same method on another model or other data counts by how much faster or slower everything is there.
+    Timings of the same method on another model or other data are scaled by how much faster or slower passes are there.
     """
 
     def __init__(self) -> None:
@@ -50,12 +50,12 @@ class Pace:
                 sums.counted += work
 
     def knows(self, cell: Cell, *, exactly: bool = False, here: bool = False) -> bool:
-        """Whether a cell of the same method was seen: `exactly`, with the same explainer; `here`, on the same data."""
+        """Whether a cell of the same method was measured: `exactly`, with its explainer; `here`, on its data."""
         seen = self._seen.get(list(_likenesses(cell.kind, cell.specs))[0 if exactly or here else 1], {})
         return _place(cell.specs) in seen if here else bool(seen)
 
     def expect(self, cell: Cell) -> float | None:
-        """Seconds a cell will take; None where nothing like it was seen."""
+        """Expected seconds of a cell; None if no similar cell was measured."""
         place, speeds = _place(cell.specs), self._seen.get(_PASSES, {})
         for methods in _likenesses(cell.kind, cell.specs):
             seen = self._seen.get(methods)
@@ -70,7 +70,7 @@ class Pace:
         return None
 
     def expect_passes(self, cell: Cell) -> float:
-        """Passes of the model that a cell will take, as counted in cells of the same method, else worked out."""
+        """Expected model passes of a cell, as counted in cells of the same method, or else computed."""
         if "explainer_full" not in cell.specs:
             return 0.0
         seen = self._seen.get(next(_likenesses(cell.kind, cell.specs)), {})
@@ -82,7 +82,7 @@ class Pace:
 
 
 class Remaining:
-    """Cells still to be done, counted by likeness, so that the time left is cheap to work out."""
+    """Unfinished cells, counted by similarity, so that the remaining time is cheap to compute."""
 
     def __init__(self, cells: Iterable[Cell]) -> None:
         self._counts: Counter[Methods] = Counter()
@@ -95,7 +95,7 @@ class Remaining:
         self._counts[_likeness(cell)] -= 1
 
     def seconds(self, pace: Pace) -> float | None:
-        """What all of them will take one after the other; those nothing is known of count as the others' mean."""
+        """Total seconds of all cells, one after the other; cells without an estimate count as the mean."""
         estimated = unknown = 0
         total = 0.0
         for key, count in self._counts.items():
@@ -110,7 +110,7 @@ class Remaining:
 
 
 def _ratio(speeds: Mapping[Place, _Sums], place: Place, other: Place) -> float:
-    """How many times as long a pass takes at a place as at another; 1 where that is not known."""
+    """How much longer a pass takes at one place than at another; 1 if unknown."""
     if place not in speeds or other not in speeds or not speeds[other].seconds:
         return 1.0
     return (speeds[place].seconds / speeds[place].work) / (speeds[other].seconds / speeds[other].work)
@@ -139,5 +139,5 @@ def _examples(specs: Mapping[str, Any]) -> int:
 
 
 def _weight(specs: Mapping[str, Any]) -> int:
-    """How much work an example is, in passes of the model; 1 for what is neither an explanation nor a metric."""
+    """The work of one example, in model passes; 1 for cells that are neither explanations nor metrics."""
     return _BESIDE + passes_of(specs, _UNITS) if "explainer_full" in specs else 1

@@ -1,8 +1,8 @@
-"""Cells that take long are carried out in parts, so that no worker waits while another is busy with the last one.
+"""Splits long cells into parts, so that no worker is idle while another one computes the last cell.
 
-A part is the same cell about some of its examples. Its rows are never stored by themselves: those of all parts, one
-after the other, are the rows of the cell. Where a cell is cut depends on the cell alone, so its rows are the same bit
-for bit with any number of workers.
+A part is the same cell for some of its examples. Its rows are never stored by themselves: the concatenated rows of all
+parts are the rows of the cell. Where a cell is split depends on the cell alone, so its rows are identical bit for bit
+for any number of workers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,11 +14,11 @@ from troth.store.cells import Cell
 from troth.sweep.passes import explains_or_measures, is_own, lengths, may_be_long, methods, passes_of
 from troth.sweep.workers import Reply, Task, from_bytes, to_bytes
 
-_PASSES = 4_096  # of a part, at least: enough to fill batches
+_PASSES = 4_096  # minimum passes of a part, enough to fill batches
 
 
 def parts_of(cell: Cell, tables: Sequence[bytes]) -> list[Task]:
-    """The tasks of a cell: one, or a part each. Code of the user's own is not cut: it may look at all examples."""
+    """The tasks of a cell: one, or one per part. User code is not split, because it may use all examples."""
     whole = [Task(cell, tables)]
     if not explains_or_measures(cell.runner) or is_own(cell.specs):
         return whole
@@ -33,7 +33,7 @@ def parts_of(cell: Cell, tables: Sequence[bytes]) -> list[Task]:
 
 
 def _cuts(cell: Cell, table: pa.Table) -> Iterator[tuple[int, int]]:
-    """From which row to which: as few as take enough passes; what is left at the end joins the last part."""
+    """Row ranges with as few rows as reach the minimum number of passes; the remainder joins the last part."""
     passes = [passes_of(cell.specs, count) for count in lengths(cell.specs, table)]
     begin, some, left = 0, 0, sum(passes)
     for place, count in enumerate(passes, start=1):
@@ -51,7 +51,7 @@ def _part(cell: Cell, table: pa.Table, begin: int, end: int, others: Sequence[by
 
 @dataclass
 class CutCell:
-    """A cell under way in parts, and what became of them."""
+    """A cell that is computed in parts, and the replies to them."""
 
     cell: Cell
     tasks: Sequence[Task]
@@ -62,7 +62,7 @@ class CutCell:
         return [task.cell.name for task in self.tasks]
 
     def joined(self) -> Reply | None:
-        """The cell's own reply: an error as soon as a part has one, all rows when all parts are there, else None."""
+        """The reply of the cell: an error as soon as a part has one, all rows when all parts are done, else None."""
         for reply in self.replies.values():
             if reply.error or reply.lost:
                 return replace(reply, name=self.cell.name)

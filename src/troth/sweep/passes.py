@@ -1,4 +1,4 @@
-"""How many passes of the model an explanation or a metric takes, by the number of units of a text."""
+"""The number of model passes of an explanation or a metric, by the number of units of a text."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -14,13 +14,14 @@ from troth.explainers import Explainer
 from troth.metrics import Metric
 from troth.store.specs import ExplanationSpec
 
-_MEASURING = 8  # of a metric that does not say how many it takes
-_SELDOM = 0.85  # of the explanations a metric asks for at most: the last is for the few that were of another class
+_MEASURING = 8  # assumed passes of a metric that does not state them
+# Subtracted from the maximum number of explanations, since the last is only needed for the few inputs of another class.
+_SELDOM = 0.85
 
 
 @lru_cache(maxsize=4096)
 def methods(explainer: str, metric: str | None) -> tuple[Explainer, Metric | None] | None:
-    """The methods that these specs name; None for methods of the user's own, of which nothing is known."""
+    """The methods that these specs name; None for user-defined methods, whose cost is unknown."""
     try:
         explaining: Explainer = catalog.build("explainers", explainer)
         measuring: Metric | None = None if metric is None else catalog.build("metrics", metric)
@@ -31,7 +32,7 @@ def methods(explainer: str, metric: str | None) -> tuple[Explainer, Metric | Non
 
 @lru_cache(maxsize=65536)
 def passes(explainer: str, metric: str | None, n_units: int) -> int:
-    """Passes of one explanation, or of one score, of a text of so many units."""
+    """The model passes of one explanation or one score, for a text with this number of units."""
     found = methods(explainer, metric)
     if found is None:
         return _MEASURING
@@ -43,13 +44,13 @@ def passes(explainer: str, metric: str | None, n_units: int) -> int:
 
 
 def passes_of(specs: Mapping[str, Any], n_units: int) -> int:
-    """Passes per example of a cell with these specs; 0 where it neither explains nor measures."""
+    """The passes per example of a cell with these specs; 0 if it neither explains nor measures."""
     explainer, metric = specs.get("explainer_full"), specs.get("metric_full")
     return 0 if explainer is None else passes(str(explainer), None if metric is None else str(metric), n_units)
 
 
 def lengths(specs: Mapping[str, Any], table: pa.Table) -> list[int]:
-    """The number of units of each row: of explanations as they were scored, of examples as their text is cut."""
+    """The number of units of each row: stored for explanations, computed from the text for examples."""
     if "starts" in table.column_names:
         return list(pc.list_value_length(table.column("starts")).to_pylist())
     spans = spans_of(str(specs.get("units", "word")))
@@ -57,22 +58,22 @@ def lengths(specs: Mapping[str, Any], table: pa.Table) -> list[int]:
 
 
 def may_be_long(specs: Mapping[str, Any], table: pa.Table, limit: int) -> bool:
-    """Whether all rows together may take more passes than this, judged without cutting the texts into units."""
+    """Whether all rows together may take more passes than the limit, without splitting the texts into units."""
     if "starts" in table.column_names:
         counts = lengths(specs, table)
     else:
-        # A word is rarely shorter than two characters and a blank; units of other kinds are fewer than words.
+        # A word rarely takes fewer than two characters with its blank; other units are fewer than words.
         counts = [1 + len(text) // 2 for text in table.column("text").to_pylist()]
     return sum(passes_of(specs, count) for count in counts) > limit
 
 
 def is_own(specs: Mapping[str, Any]) -> bool:
-    """Whether a cell runs code that does not come with troth."""
+    """Whether a cell runs user code."""
     return bool(specs.get("explainer_code") or specs.get("metric_code"))
 
 
 def explains_or_measures(runner: str) -> bool:
-    """Whether a cell is one of a bench: an explanation or a metric, and not what a study makes of these."""
+    """Whether a cell is an explanation or a metric of a bench, rather than one of a study."""
     from troth.store.specs import MetricSpec
 
     return runner in (ExplanationSpec.runner, MetricSpec.runner)

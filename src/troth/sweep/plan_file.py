@@ -49,7 +49,7 @@ class _Data:
 
 @dataclass(frozen=True)
 class _Content:
-    """What a plan file may say."""
+    """The keys of a plan file."""
 
     models: str | _Model | Sequence[str | _Model]
     data: str | _Data | Sequence[str | _Data]
@@ -71,7 +71,7 @@ _ENTRIES: dict[str, type[Any]] = {"models": _Model, "data": _Data}
 
 @dataclass(frozen=True)
 class PlanFile:
-    """What a plan file says; nothing is loaded yet."""
+    """The content of a plan file; nothing is loaded yet."""
 
     path: Path
     text: str
@@ -97,11 +97,11 @@ class PlanFile:
 
     @property
     def out(self) -> str:
-        """The run folder: the plan's own `out`, or runs/ and the file's name."""
+        """The run folder: the plan's own `out`, or runs/ and the name of the file."""
         return str(self.content.get("out", Path("runs") / self.path.stem))
 
     def plan(self, context: Context) -> Plan:
-        """Loads models and data, which are known by their fingerprints, and crosses them."""
+        """Loads models and data, which are identified by their fingerprints, and crosses them."""
         from troth.data import load_data
         from troth.sweep.bench import with_random
         from troth.sweep.crossing import add_checks, cross
@@ -165,7 +165,7 @@ class PlanFile:
             raise self._error(TrothError(str(wrong)), wrong.place)
 
     def _check_reach_and_methods(self) -> None:
-        """Refuses what the user has not named: endpoints, keys, code, and files outside of the plan's folder; then
+        """Rejects what the user has not named (endpoints, keys, code, and files outside of the plan's folder), then
         methods that do not exist.
         """
         from troth.core import catalog
@@ -187,7 +187,7 @@ class PlanFile:
             with self._at(content["out"]):
                 origin.path(content["out"])
         for kind, spec in named:
-            # Code is allowed, or it would have been refused.
+            # Code is allowed here; otherwise it would have been rejected above.
             is_code = kind != "maskings" and (user_code.read(spec) or catalog.function(kind, catalog.parse(spec)[0]))
             if not is_code:
                 with self._at(spec):
@@ -195,7 +195,7 @@ class PlanFile:
 
     @contextmanager
     def _at(self, about: str) -> Iterator[None]:
-        """Adds the line that writes this text to an error that it causes."""
+        """Adds the line that contains this text to the message of an error."""
         try:
             yield
         except TrothError as error:
@@ -206,7 +206,7 @@ class PlanFile:
         return TrothError(f"{self.path}, line {line}: {error}" if line else f"{self.path}: {error}")
 
     def _line(self, about: str) -> int | None:
-        """The first line, comments left out, that writes this key or this text."""
+        """The number of the first line, excluding comments, that contains this key or text."""
         key = re.compile(rf"""^\s*(\[\[?\s*)?["']?{re.escape(about)}["']?\s*(=|\])|[{{,]\s*{re.escape(about)}\s*=""")
         quoted = (f'"{about}"', f"'{about}'")
         for number, line in enumerate(self.text.splitlines(), start=1):
@@ -220,11 +220,11 @@ def _many(value: Any) -> list[Any]:
 
 
 def _tables(value: Any, name: str) -> list[dict[str, Any]]:
-    """Entries as tables, those given as text under the name of their first option."""
+    """Entries as tables; an entry given as text becomes the value of the first option."""
     return [{name: entry} if isinstance(entry, str) else dict(entry) for entry in _many(value)]
 
 
 def _lower(text: str) -> str:
-    # tomllib: "Invalid value (at line 3, column 9)"
+    # tomllib writes: "Invalid value (at line 3, column 9)"
     parts = re.fullmatch(r"(.*) \(at line (\d+), column \d+\)", text)
     return f"line {parts[2]}: {parts[1].lower()}" if parts else text

@@ -1,7 +1,8 @@
-"""Workers that are Ray actors: on this machine, or on the nodes of a cluster. What a node loses, others do again.
+"""Workers that are Ray actors, on this machine or on the nodes of a cluster. The tasks of a lost node are repeated.
 
-Ray has a process of its own: when its raylet dies, Ray ends the process that called it, which must not be the user's.
-That process leads a session. All that Ray starts on this machine belongs to it and ends with it, however a run ends.
+Ray runs in a separate process: when its raylet dies, Ray ends the process that called it, which must not be the user's.
+That process leads a session. Everything that Ray starts on this machine belongs to the session and ends with it,
+however a run ends.
 """
 
 import contextlib
@@ -26,19 +27,19 @@ from troth.sweep.workers import Pool, Reply, Task, carry_out
 
 _PATIENCE = 120.0  # seconds for the first worker to start
 _REACH = 5.0  # seconds for a cluster to answer
-_KEPT = 32  # tables held in the cluster's memory
-_GOODBYE = 15.0  # seconds for Ray to end by itself
-_END = 5.0  # seconds for what was killed to be gone
+_KEPT = 32  # tables kept in the cluster's memory
+_GOODBYE = 15.0  # seconds for Ray to shut down by itself
+_END = 5.0  # seconds for killed processes to disappear
 
 
 def ray_pool(*settings: Any) -> Pool:
-    """Ray's workers, with the settings of RayPool; a Ray that the user has started in this process stays there."""
+    """A pool of Ray workers, with the settings of RayPool; uses a Ray that the user has started in this process."""
     ray = sys.modules.get("ray")
     return RayPool(*settings) if ray is not None and ray.is_initialized() else RayProcess(*settings)
 
 
 class Actor:
-    """A worker on some node; Ray makes it one."""
+    """A worker on some node; Ray turns it into an actor."""
 
     def __init__(self, store: str, home: str, threads: int, trusted: tuple[str, ...] = ()) -> None:
         self._context, self._threads = Context(store, home, trusted), threads
@@ -51,10 +52,10 @@ class Actor:
 
 
 class RayPool:
-    """As many actors as asked for or as there is room for; one that dies is replaced where there is still room."""
+    """As many actors as requested, or as fit into the cluster; an actor that dies is replaced."""
 
     def __init__(self, size: int | None, address: str | None, gpus: float | None, *places: Any) -> None:
-        """`places` are the settings of an actor."""
+        """`places` are the arguments of an actor."""
         self._ray = _ray()
         self._ours = not self._ray.is_initialized()
         if self._ours:
@@ -69,9 +70,10 @@ class RayPool:
         options = {"num_cpus": self._needs["CPU"], "num_gpus": self._needs["GPU"], "max_restarts": 0}
         self._make: Callable[[], Any] = lambda: self._ray.remote(Actor).options(**options).remote(*places)
         self._actors: dict[int, Any] = {}
-        self._starting: dict[Any, int] = {}  # by the promise to be ready
-        self._busy: dict[Any, tuple[int, str]] = {}  # by the promise of a reply
-        self._shared = lru_cache(maxsize=_KEPT)(self._ray.put)  # a table, however many cells are made from it
+        self._starting: dict[Any, int] = {}  # by the reference of the ready call
+        self._busy: dict[Any, tuple[int, str]] = {}  # by the reference of the reply
+        # Puts each table into the cluster's memory once, for all cells that are made from it.
+        self._shared = lru_cache(maxsize=_KEPT)(self._ray.put)
         self._without_since = time.monotonic()
         for worker in range(self.size):
             self._start(worker)
@@ -111,7 +113,7 @@ class RayPool:
             reply: Reply = self._ray.get(promise)
             return reply
         except self._ray.exceptions.RayError as error:
-            # The actor died, or its node; or what it needs cannot be sent there.
+            # The actor or its node died, or its arguments cannot be sent there.
             self._start(worker)
             died = isinstance(error, self._ray.exceptions.RayActorError | self._ray.exceptions.ObjectLostError)
             return Reply(name, lost=died, error="" if died else str(error).strip().partition("\n")[0])
@@ -121,7 +123,7 @@ class RayPool:
         self._starting[self._actors[worker].ready.remote()] = worker
 
     def _note_started(self, timeout: float) -> None:
-        """Actors that have started since."""
+        """Registers actors that have started in the meantime."""
         if not self._starting:
             return
         done, _ = self._ray.wait(list(self._starting), num_returns=1, timeout=timeout)
@@ -177,7 +179,7 @@ def _connect(ray: Any, address: str | None) -> None:
             raise TrothError(
                 f"no Ray cluster runs on this machine ({reason}); start one with: ray start --head"
             ) from None
-        # Somebody listens there, as we have seen.
+        # Something accepts connections there, as `_reach` has shown.
         raise TrothError(
             f"the Ray cluster at {address} does not let us in ({reason}); where it asks for a token, "
             "set RAY_AUTH_MODE=token and the token here, too; otherwise compare the versions of Ray and Python"
@@ -185,7 +187,7 @@ def _connect(ray: Any, address: str | None) -> None:
 
 
 def _reach(address: str) -> None:
-    """Asks whether anybody listens, before Ray waits for minutes."""
+    """Checks that something listens at the address, since Ray would wait for minutes."""
     host, _, port = address.partition("://")[-1 if "://" in address else 0].rpartition(":")
     if not host or not port.isdigit():
         raise TrothError(f"the address of a Ray cluster is HOST:PORT, ray://HOST:PORT or auto, not {address!r}")
@@ -198,11 +200,11 @@ def _reach(address: str) -> None:
 
 
 class RayProcess:
-    """A RayPool at the other end of a pipe."""
+    """A RayPool in another process, connected by a pipe."""
 
     def __init__(self, *settings: Any) -> None:
         self._connection, theirs = Pipe()
-        # Ray's workers find modules where we do: it passes on the paths of the process that calls it.
+        # Ray's workers import modules from the paths of the process that calls Ray, so these are passed on.
         paths = os.pathsep.join(path for path in sys.path if path)
         with theirs:
             self._process = subprocess.Popen(
@@ -230,7 +232,7 @@ class RayProcess:
         try:
             self._process.wait(_GOODBYE)
         except subprocess.TimeoutExpired:
-            pass  # killed, as after an impatient Ctrl-C
+            pass  # killed below, as after a second Ctrl-C
         finally:
             self._process.kill()
             self._process.wait()
@@ -253,7 +255,7 @@ class RayProcess:
 
 
 def serve(handle: int) -> None:
-    """The life of the process: requests come in, answers go out, until the other side closes or dies."""
+    """The main loop of the process: answers requests until the other side closes or dies."""
     connection, pool = Connection(handle), None
     try:
         pool, error, fault = _answer(RayPool, *connection.recv())
@@ -262,7 +264,7 @@ def serve(handle: int) -> None:
             name, *arguments = connection.recv()
             connection.send(_answer(getattr(pool, name), *arguments))
     except (EOFError, OSError):
-        pass  # closed
+        pass  # the other side has closed
     finally:
         try:
             if pool is not None:
@@ -272,7 +274,7 @@ def serve(handle: int) -> None:
 
 
 def _answer(function: Callable[..., Any], *arguments: Any) -> tuple[Any, str, str]:
-    """What the function returns, an error that a user can fix, a fault of ours."""
+    """The result of the function, an error that a user can fix, and an internal error; two of the three are empty."""
     try:
         return function(*arguments), "", ""
     except TrothError as error:
@@ -284,9 +286,9 @@ def _answer(function: Callable[..., Any], *arguments: Any) -> tuple[Any, str, st
 
 
 def end_session(session: int) -> None:
-    """Ends all processes of a session but this one, also those whose parent has died; only Linux lists them."""
+    """Ends all other processes of a session, including those whose parent has died; works on Linux only."""
     until = time.monotonic() + _END
-    while time.monotonic() < until:  # one may start another while we look
+    while time.monotonic() < until:  # repeated because a process may start another one in the meantime
         members = [pid for pid in _members(session) if pid != os.getpid()]
         for pid in members:
             with contextlib.suppress(ProcessLookupError, PermissionError):

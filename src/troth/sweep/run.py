@@ -1,4 +1,4 @@
-"""Carries out a plan: what is stored is kept, what failed keeps its error, the rest is done here or on a cluster."""
+"""Executes a plan: stored cells and recorded errors are kept, and the rest is computed here or on a cluster."""
 
 import math
 import socket
@@ -25,7 +25,7 @@ from troth.sweep.workers import Pool, Processes, ThisProcess
 
 Engine = Literal["local", "ray"]
 
-COMPACT_EVERY = 1_000  # fresh cells
+COMPACT_EVERY = 1_000  # newly stored cells
 _MOST_WORKERS, _MOST_THREADS = 10_000, 1_024
 
 
@@ -45,11 +45,11 @@ def run(
     command: str = "",
     compact_every: int = COMPACT_EVERY,
 ) -> Outcome:
-    """Does what the store does not have yet; a cell that fails never stops the rest, and Ctrl-C leaves what is done.
+    """Computes what the store does not have yet. A failed cell never stops the others, and Ctrl-C keeps finished cells.
 
-    One worker is this process, several are processes of `threads` threads each (None: one per GPU, else one per core);
-    with engine "ray" they are actors with `gpus` GPUs each, on this machine or on the cluster at `address`. `command`
-    is noted in run.json.
+    One worker runs in this process; several run in processes with `threads` threads each (None: one per GPU, or else
+    one per core). With engine "ray", they are actors with `gpus` GPUs each, on this machine or on the cluster at
+    `address`. `command` is recorded in run.json.
     """
     check_options(engine, workers, address, gpus, threads, shard)
     context = context or Context()
@@ -94,7 +94,7 @@ def run(
 def check_options(
     engine: str, workers: int | None, address: str | None, gpus: float | None, threads: int, shard: Shard | None
 ) -> None:
-    """One line for what no run can be started with, before any work."""
+    """Raises an error for invalid options, before any work."""
     if engine not in ("local", "ray"):
         raise unknown("engine", engine, ["local", "ray"])
     if workers is not None:
@@ -113,7 +113,7 @@ def check_options(
 
 
 def _require_loadable(plan: Plan, context: Context) -> None:
-    """One line for a plan with a model or a method that other processes cannot load."""
+    """Raises an error if the plan has a model or a method that other processes cannot load."""
     for cell in plan.cells.values():
         if tuple(cell.specs.get(f"explainer_{part}") for part in ("full", "code", "files")) in context.methods:
             raise TrothError(

@@ -1,4 +1,4 @@
-"""The runners of a bench: explains the examples of a data cell, measures a stored explanation, checks masked inputs."""
+"""The runners of a bench: explain the examples of a data cell, measure a stored explanation, check masked inputs."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ from troth.verbs.own_explainers import OwnExplainer
 
 
 def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
-    """One attribution per example; the first parent is the data."""
+    """Computes one attribution per example; the first parent is the data."""
     spec = ExplanationSpec.of(cell)
     prober = Prober(context.model(spec), spec.masking)
     _require_unchanged(spec.masking, prober.model, spec.masking_files)
@@ -42,18 +42,19 @@ def explain(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOu
         attributions = (attribution.magnitude() for attribution in attributions)
     if spec.over_sum:
         attributions = map(over_sum, attributions)
-    table = attributions_to_table(attributions)  # only now is the model asked
+    # The model is only called here, because attributions are computed lazily.
+    table = attributions_to_table(attributions)
     return CellOutput(table, prober.cost.forward + prober.cost.side_model_rows, prober.cost.backward)
 
 
 def over_sum(attribution: Attribution) -> Attribution:
-    """Scores over their signed sum; as they are where that is 0."""
+    """The scores divided by their signed sum, or unchanged if it is 0."""
     total = float(attribution.scores.sum())
     return attribution if total == 0 else replace(attribution, scores=attribution.scores / total)
 
 
 def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
-    """One score per attribution; the parents are the explanation and the data."""
+    """Computes one score per attribution; the parents are the explanation and the data."""
     explanation, data = parents
     spec = MetricSpec.of(cell)
     explanation = explanation.slice(0, spec.first)
@@ -66,7 +67,7 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOu
         (spec.key, cell.parents[1], spec.units, spec.segments, data.num_rows),
         lambda: prober.model.encode(table_to_examples(data), spec.units, spec.segments),
     )
-    # Metrics that explain again use the same method; one of the user's own is not found by its spec.
+    # Metrics that re-explain use the same method; a user-defined one cannot be built from its spec.
     method = None if spec.explainer_code is None else context.explainer(spec)
     fixed = isinstance(method, OwnExplainer) and not method.follows_target
     attributions = table_to_attributions(
@@ -78,14 +79,14 @@ def measure(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOu
 
 
 def _require_unchanged(masking: str | Masking, model: TextClassifier, planned: str | None) -> None:
-    """One line where another model that a masking asks is not the one that was planned with."""
+    """Raises an error if the side model of a masking has changed since planning."""
     if planned is not None and catalog.build("maskings", masking).files(model) != planned:
         name = masking if isinstance(masking, str) else catalog.spec(masking)
         raise TrothError(f"the model that {name} asks has changed since this was planned; plan again")
 
 
 def check_masked(cell: Cell, parents: Sequence[pa.Table], context: Context) -> CellOutput:
-    """p-values of examples masked at random; the parents are the data and, where there are any, references."""
+    """Computes p-values of examples masked at random; the parents are the data and, if there are any, references."""
     spec = CheckSpec.of(cell)
     _require_unchanged(spec.masking, context.model(spec), spec.masking_files)
     data, *others = (Data(spec.data, table_to_examples(parent), ()) for parent in parents)
@@ -94,6 +95,6 @@ def check_masked(cell: Cell, parents: Sequence[pa.Table], context: Context) -> C
             context.model(spec), data, others[0] if others else None, masking=spec.masking, step=spec.step,
             seed=spec.seed, units=spec.units, references=spec.references,
         )  # fmt: skip
-    except TrothError as error:  # what cannot be tested is an answer, too
+    except TrothError as error:  # an error that explains why the test does not apply is stored as a result
         return CellOutput(pa.Table.from_pylist([{"why": str(error)}], schema=CHECKS))
     return CellOutput(check_to_table(checked, "random"))

@@ -1,4 +1,4 @@
-"""Which worker does which cell, and when: parents first, nothing twice, also with other processes on the same store."""
+"""Decides which worker computes which cell and when: parents first, nothing twice, even across processes."""
 
 import os
 import signal
@@ -19,38 +19,38 @@ from troth.sweep.pace import Pace
 from troth.sweep.parts import CutCell, parts_of
 from troth.sweep.workers import Pool, Reply, Task, from_bytes, to_bytes
 
-GRACE = 10.0  # seconds that cells under way are given to finish
-_POLL = 1.0  # seconds between two looks at what other processes have done
-_DEATHS = 3  # workers a cell may cost before it counts as failed
-_TABLES = 32  # parents' tables in memory
+GRACE = 10.0  # seconds for running cells to finish after a stop request
+_POLL = 1.0  # seconds between two checks for cells finished by other processes
+_DEATHS = 3  # a cell counts as failed after this many dead workers
+_TABLES = 32  # maximum number of parent tables in memory
 _TABLE_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come."""
+    """The progress of a run."""
 
     done: int
     total: int
     failed: int
     running: int
     seconds: float
-    left: float | None  # seconds, where that can be told
+    left: float | None  # estimated remaining seconds, or None
     stopping: bool = False
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run did."""
+    """The outcome of a run."""
 
     computed: int = 0
-    stored: int = 0  # finished before, or by another process
+    stored: int = 0  # finished earlier, or by another process
     failed: tuple[Stored, ...] = ()
-    blocked: tuple[Cell, ...] = ()  # a parent failed
-    left: int = 0  # not done: the run was stopped, or other processes work on them
+    blocked: tuple[Cell, ...] = ()  # cells with a failed parent
+    left: int = 0  # not done, because the run was stopped or other processes work on them
     interrupted: bool = False
     seconds: float = 0.0
-    notes: tuple[str, ...] = ()  # damaged files, by name
+    notes: tuple[str, ...] = ()  # names of damaged files
 
     @property
     def complete(self) -> bool:
@@ -65,14 +65,14 @@ class Stop:
 
 
 class Scheduler:
-    """Hands out the cells of one run and stores what comes back."""
+    """Assigns the cells of one run to workers and stores the results."""
 
     def __init__(
         self, plan: Plan, store: Store, retry: bool, shard: Shard | None,
         progress: Callable[[Progress], None] | None, begun: float, repaired: list[str],
     ) -> None:  # fmt: skip
         self.plan, self.store, self.shard, self.progress, self.begun = plan, store, shard, progress, begun
-        # One shard's reading of all files is enough.
+        # It is enough that one shard reads and checks all files.
         self.notes = repaired + (store.check() if shard is None or shard[0] == 1 else [])
         for name, table in plan.tables.items():
             if not store.has(name):
@@ -81,18 +81,18 @@ class Scheduler:
             store.forget_failures(plan.cells)
         self.graph = Graph(plan, store, shard)
         self.pace = Pace()
-        self.running: dict[str, Cell] = {}  # cells and parts of cells, each with a worker
+        self.running: dict[str, Cell] = {}  # cells and parts of cells that a worker is computing
         self.started: dict[str, float] = {}
         self.cut: dict[str, CutCell] = {}  # by the names of their parts
-        self.parts: deque[Task] = deque()  # that no worker has yet
-        self.elsewhere: list[Cell] = []  # other processes work on these
+        self.parts: deque[Task] = deque()  # parts not yet assigned to a worker
+        self.elsewhere: list[Cell] = []  # cells claimed by other processes
         self.deaths: Counter[str] = Counter()
         self.tables = _Tables(store)
         self.last: dict[int, Hashable] = {}  # the group of each worker's last cell
         self.interrupted = False
 
     def carry_out(self, pool: Pool, compact_every: int) -> None:
-        """Hands out cells until none is left or a stop is requested."""
+        """Assigns cells until none is left or a stop is requested."""
         try:
             with _on_request() as stop:
                 self._work(pool, compact_every, stop)
@@ -110,7 +110,8 @@ class Scheduler:
             if not stop.requested:
                 self._hand_out(pool)
             self._report(pool, stop)
-            # A shard leaves when nothing can become free for it; a run that is on its own waits for the whole table.
+            # A shard leaves if only cells claimed by other processes are left; a run without shards waits for the whole
+            # table.
             others_do_the_rest = self.shard is not None and 0 < self.graph.open == len(self.elsewhere)
             if not self.running and (stop.requested or others_do_the_rest):
                 return
@@ -137,7 +138,7 @@ class Scheduler:
             pool.submit(worker, task)
 
     def _next_task(self, last: Hashable) -> Task | None:
-        """A part of a cell that is under way, else the next cell or its first part."""
+        """The next part of a split cell, or else the next cell or its first part."""
         if not self.parts:
             cell = self._next(last)
             if cell is None:
@@ -151,7 +152,7 @@ class Scheduler:
         return self.parts.popleft()
 
     def _next(self, last: Hashable) -> Cell | None:
-        """A cell that is neither finished nor claimed by another process."""
+        """The next cell that is neither finished nor claimed by another process."""
         store, graph = self.store, self.graph
         while (cell := graph.ready.pop(last)) is not None:
             if self._is_done(cell):
@@ -169,14 +170,14 @@ class Scheduler:
         return None
 
     def _is_done(self, cell: Cell) -> bool:
-        """Whether it is finished, perhaps by another process just now."""
+        """Whether the cell is finished, perhaps by another process in the meantime."""
         return self.store.has_now(cell.name) and not (cell.name in self.graph.lost and self.graph.is_lost(cell.name))
 
     def _settle(self, reply: Reply) -> None:
         cell = self.running.pop(reply.name)
         cut = self.cut.get(reply.name)
         if cut is None and cell.name not in self.plan.cells:
-            return  # a part of a cell that has failed meanwhile
+            return  # a part of a cell that has failed in the meantime
         if reply.lost and self.deaths[cell.name] + 1 < _DEATHS:
             self.deaths[cell.name] += 1
             if cut is None:
@@ -202,7 +203,8 @@ class Scheduler:
             cost: dict[str, Any] = {"forward": reply.forward, "backward": reply.backward}
             if reply.folders:
                 cost["folders"] = list(reply.folders)
-            if cell.name not in self.graph.lost:  # the rows of a lost one are there, and others were made from them
+            # The rows of a lost cell are already stored, and other cells were made from them.
+            if cell.name not in self.graph.lost:
                 self.store.write(cell, from_bytes(reply.table), {**facts, **cost})
             self.tables.keep(cell.name, reply.table)
             self.pace.learn(cell.kind, cell.specs, reply.seconds)
@@ -210,7 +212,7 @@ class Scheduler:
         self.store.claims.drop(cell.name)
 
     def _forget_parts(self, cut: CutCell) -> None:
-        """All parts are there, or one has failed and the others are not needed."""
+        """Discards the parts of a cell whose parts are all done, or of which one has failed."""
         for name in cut.names:
             self.cut.pop(name, None)
         self.parts = deque(task for task in self.parts if task.cell.name not in cut.names)
@@ -232,7 +234,7 @@ class Scheduler:
             self.progress(progress)
 
     def _left(self, workers: int) -> float | None:
-        """Seconds until all is done: what is being worked on is done in part, and the longest of it is waited for."""
+        """Estimated remaining seconds, at least those of the longest running cell; time already spent is subtracted."""
         seconds = self.graph.remaining.seconds(self.pace)
         if seconds is None:
             return None
@@ -262,9 +264,9 @@ class Scheduler:
 
 @contextmanager
 def _on_request() -> Iterator[Stop]:
-    """Ctrl-C, and the signal that a cluster sends before it takes a machine away.
+    """Handles Ctrl-C and the signal (SIGTERM) that a cluster sends before it stops a machine.
 
-    The first signal requests a stop; the second, or `GRACE` seconds later, raises KeyboardInterrupt.
+    The first signal requests a stop; a second signal, or `GRACE` seconds, raises KeyboardInterrupt.
     """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
@@ -288,12 +290,13 @@ def _on_request() -> Iterator[Stop]:
     finally:
         timer.cancel()
         for number, handler in before.items():
-            if handler is not None:  # None: set from outside Python, and never replaced
+            # None means that the handler was installed outside of Python, so it was never replaced.
+            if handler is not None:
                 signal.signal(number, handler)
 
 
 class _Tables:
-    """Tables of parents as bytes, the last ones used."""
+    """A cache of parent tables as bytes that keeps the most recently used ones."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,6 +1,6 @@
-"""Cells carried out on a few examples, in this process, so that an estimate knows what they take; nothing is stored.
+"""Runs cells on a few examples in this process, so that an estimate knows their cost; nothing is stored.
 
-What would take too long even so is worked out from its passes of the model and the seconds that one takes.
+For cells that would take too long even then, the cost is computed from their model passes and the seconds per pass.
 """
 
 import time
@@ -21,44 +21,45 @@ from troth.sweep.passes import explains_or_measures, is_own, lengths, methods, p
 from troth.sweep.workers import Task, carry_out, from_bytes, to_bytes
 from troth.training import record
 
-SECONDS = 15.0  # after which nothing more is tried
-_FIRST, _MORE = 2, 8  # examples: those of the first try, which warms up, and of the one that counts where it was quick
+SECONDS = 15.0  # no cell is tried after this time
+_FIRST, _MORE = 2, 8  # examples of the first run, which warms up, and of the measured run if the first was quick
 _QUICK = 0.5  # seconds
-_MOST = 500  # passes per example that are tried
-_CALIBRATION = "lime(samples=50)"  # what a pass takes is learned from
-_LOOKED_AT = 200  # texts whose length is looked at
-_TRAINED_ON = ((8, 1), (64, 3))  # examples and epochs of a first training, and of a second where that was quick
+_MOST = 500  # maximum passes per example of a cell that is tried
+_CALIBRATION = "lime(samples=50)"  # the explainer from which the seconds per pass are measured
+_LOOKED_AT = 200  # number of texts whose length is measured
+_TRAINED_ON = ((8, 1), (64, 3))  # examples and epochs of a first training, and of a second one if the first was quick
 _TRAININGS = ("training", "fresh")
 
 
 @dataclass(frozen=True)
 class _Tried:
-    """What a cell took on some of its examples."""
+    """The cost of a cell on some of its examples."""
 
     seconds: float
     passes: int = 0
-    table: pa.Table | None = None  # None where it failed
+    table: pa.Table | None = None  # None if it failed
 
 
 class Trial:
     """Tries cells until `SECONDS` have passed, over all plans that it is given.
 
-    `folder` is for its own files, `store` has those of the run.
+    `folder` is for its own files; `store` is the folder of the run.
     """
 
     def __init__(self, context: Context, folder: Path, store: Path) -> None:
         self.count = 0
         (folder / "files").mkdir()
-        for made in (store / "files").glob("*"):  # models that are trained already
+        for made in (store / "files").glob("*"):  # models that have already been trained
             (folder / "files" / made.name).symlink_to(made.absolute())
         self._deadline = time.monotonic() + SECONDS
         self._context = Context(folder, context.home, context.trusted)
         self._context.share(context)
         self._plan = Plan()
-        self._made_up: dict[str, Cell] = {}  # cells of no plan
+        self._made_up: dict[str, Cell] = {}  # cells that are not part of a plan
         self._tried: dict[tuple[str, int], _Tried] = {}  # by cell and number of examples
         self._per_pass: dict[tuple[Any, Any], float] = {}  # seconds, by model and data
-        self._trainings: dict[tuple[Any, ...], tuple[float, float]] = {}  # seconds: of any, per character and epoch
+        # Seconds: constant part of a training, and seconds per character and epoch.
+        self._trainings: dict[tuple[Any, ...], tuple[float, float]] = {}
 
     def learn(self, plan: Plan, cells: Iterable[Cell], pace: Pace) -> None:
         """Tries one cell of each method, the quickest first."""
@@ -102,14 +103,14 @@ class Trial:
             pace.learn(cell.kind, cell.specs, share * tried.seconds, passes=round(share * tried.passes))
 
     def _calibrate(self, cell: Cell, pace: Pace) -> bool:
-        """Learns what a pass takes of this model on these data; whether more may be tried there."""
+        """Measures the time of a pass of this model on these data; returns whether more cells may be tried there."""
         place, explanation = _place(cell), self._explanation_of(cell)
         endpoint = self.is_endpoint(cell)
         if place not in self._per_pass:
-            # An endpoint is only asked what the run asks anyway, and remembers the answers.
+            # For an endpoint, only requests that the run needs anyway are sent; the answers are remembered.
             few = self._explained_by("random" if endpoint else _CALIBRATION, explanation)
             if not endpoint:
-                self._make(few, _FIRST)  # warms up
+                self._make(few, _FIRST)  # warm-up
             tried = self._make(few, _MORE)
             if tried.table is None or not tried.table.num_rows:
                 return False
@@ -119,12 +120,12 @@ class Trial:
         return not endpoint
 
     def is_endpoint(self, cell: Cell) -> bool:
-        """Whether a cell asks a model that is paid per request, or is elsewhere."""
+        """Whether a cell uses a remote model, whose usage is counted."""
         named = str(cell.specs.get("model", ""))
         return "://" in named and self._context.model(ModelSpec.of(cell)).spent != ""
 
     def _work_out_check(self, cell: Cell, pace: Pace) -> None:
-        """A check reads every example at each share that is erased, and its references."""
+        """Estimates a check, which reads its references and every example at each masked share."""
         if pace.knows(cell) or _place(cell) not in self._per_pass:
             return
         spec = CheckSpec.of(cell)
@@ -136,7 +137,7 @@ class Trial:
         pace.learn(cell.kind, cell.specs, passes * self._per_pass[_place(cell)], passes=round(passes))
 
     def _try_any(self, cell: Cell, pace: Pace) -> None:
-        """A cell of a study, on a few examples."""
+        """Tries a cell of a study on a few examples."""
         tried = self._carry_out(cell)
         tables = [self._plan.tables[parent] for parent in cell.parents if parent in self._plan.tables]
         if tried.table is not None:
@@ -145,7 +146,7 @@ class Trial:
             pace.learn(cell.kind, cell.specs, tried.seconds * max(1.0, share))
 
     def _try_training(self, cell: Cell, pace: Pace) -> None:
-        """From a training on few examples: what any training takes, and what the characters of one epoch take."""
+        """Measures the constant time of a training, and that per character and epoch, on a few examples."""
         if pace.knows(cell, here=True):
             return
         kind = (cell.kind, cell.specs.get("recipe"), cell.specs["base"])
@@ -164,7 +165,7 @@ class Trial:
         pace.learn(cell.kind, cell.specs, whole + per_character * characters)
 
     def _train(self, cell: Cell, examples: int, epochs: int) -> tuple[float, float] | None:
-        """Seconds before and after a training, and per character and epoch; the model stands for the real one."""
+        """Trains a stand-in for the model on few examples: (seconds besides training, per character and epoch)."""
         specs = {**cell.specs, "settings": {**cell.specs["settings"], "epochs": epochs}}
         few = Cell(cell.kind, specs, cell.parents, cell.runner)
         tried = self._make(few, examples)
@@ -181,12 +182,12 @@ class Trial:
         return max(0.0, tried.seconds - seconds), seconds / max(1, sum(map(len, texts)) * epochs)
 
     def _carry_out(self, cell: Cell) -> _Tried:
-        """On two examples, and on more if that was quick."""
+        """Runs a cell on two examples, and on more if that was quick."""
         tried = self._make(cell, _FIRST)
         return tried if tried.table is None or tried.seconds > _QUICK else self._make(cell, _MORE)
 
     def _make(self, cell: Cell, count: int) -> _Tried:
-        """A cell carried out on so many examples."""
+        """Runs a cell on this number of examples."""
         if (cell.name, count) not in self._tried:
             parents = [self._table(parent, count) for parent in cell.parents]
             tried = _Tried(0.0)
@@ -209,7 +210,7 @@ class Trial:
         return self._make(cell, count).table
 
     def _sample(self, name: str, count: int) -> pa.Table:
-        """So many examples, spread over their lengths."""
+        """A sample of this size, spread evenly over the lengths of the texts."""
         table = self._plan.tables[name]
         if "text" not in table.column_names or table.num_rows <= count:
             return table
@@ -228,24 +229,24 @@ class Trial:
         return cell if cell.kind == ExplanationSpec.kind else self._cell(cell.parents[0])
 
     def _rows(self, cell: Cell) -> int:
-        """How many examples a cell is about."""
+        """The number of examples of a cell."""
         rows = int(self._plan.tables[self._explanation_of(cell).parents[0]].num_rows)
         return min(rows, cell.specs.get("first") or rows)
 
     def _counts(self, cell: Cell) -> list[int]:
-        """The lengths of its texts, in units."""
+        """The number of units of texts of the cell's data."""
         data = self._explanation_of(cell).parents[0]
         units = cell.specs["units"]
         table = self._sample(data, _LOOKED_AT)
         return self._context.once(("lengths", data, units), lambda: lengths(cell.specs, table))
 
     def _work(self, cell: Cell, rows: int) -> float:
-        """Passes of a sample of so many examples, and one for each."""
+        """The passes for a sample of this size, plus one for each example."""
         counts = lengths(cell.specs, self._sample(self._explanation_of(cell).parents[0], rows))
         return float(sum(1 + passes_of(cell.specs, count) for count in counts))
 
     def _explained_by(self, explainer: str, explanation: Cell) -> Cell:
-        """The same explanation by another explainer."""
+        """The same explanation cell with another explainer."""
         full = catalog.spec(catalog.build("explainers", explainer), full=True)
         specs = {**explanation.specs, "explainer": explainer, "explainer_full": full}
         for name in ("explainer_code", "explainer_files"):
@@ -255,7 +256,7 @@ class Trial:
         return cell
 
     def _on_random(self, cell: Cell) -> Cell:
-        """A metric of random scores, where those that it is about take too long: it costs what it costs of any."""
+        """The same metric on random scores, which costs about as much, if its explanations take too long."""
         if cell.kind == ExplanationSpec.kind:
             return cell
         explanation = self._cell(cell.parents[0])

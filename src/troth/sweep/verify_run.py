@@ -1,8 +1,8 @@
-"""Whether a run holds: its files are as they were written, its cells fit together, and some come out again.
+"""Verifies a run: its files are unchanged, its cells are consistent, and a sample of them can be reproduced.
 
-The seals of the files show damage. They do not show who wrote them: anybody can change a file and seal it again. So a
+The seals of the files reveal damage. They do not show who wrote them: anybody can change a file and seal it again. So a
 sample of the cells is computed again, from the stored examples and with the model that the run names, and compared row
-by row. What nothing can be computed from is believed: times, versions, hardware, how long a cell took.
+by row. What cannot be recomputed is accepted: times, versions, hardware, and how long a cell took.
 """
 
 import hashlib
@@ -27,21 +27,21 @@ from troth.store.tables import table_to_examples
 from troth.sweep.context import Context
 from troth.verbs.verify import recorded_model
 
-SAMPLE = 3  # metric cells that are computed again, each with the explanations it is about
-_EXACT, _HALF = 1e-4, 2e-2  # how far numbers may lie apart, of the largest: in single precision and below
+SAMPLE = 3  # metric cells that are computed again, each with its explanations
+_EXACT, _HALF = 1e-4, 2e-2  # tolerances relative to the largest number, in single precision and below
 _KINDS: dict[str, type[ExplanationSpec]] = {"explanation": ExplanationSpec, "metric": MetricSpec}
 
 
 @dataclass(frozen=True)
 class RunVerified:
-    """What was looked at, and what is wrong."""
+    """What was verified, and the faults."""
 
     folder: Path
     files: int
     cells: int
-    computed: tuple[str, ...]  # cells that were computed again, in words
+    computed: tuple[str, ...]  # descriptions of the cells that were computed again
     faults: tuple[str, ...]
-    not_allowed: tuple[str, ...] = ()  # code of the user's own, whose cells were not computed again
+    not_allowed: tuple[str, ...] = ()  # user code that was not allowed, so its cells were not computed again
 
     @property
     def holds(self) -> bool:
@@ -51,9 +51,9 @@ class RunVerified:
 def verify_run(
     store: Store, model: Any = None, *, sample: int = SAMPLE, seed: int = 0, device: str | None = None
 ) -> RunVerified:
-    """Checks every file and every cell of a run, and computes a sample of them again; nothing is written.
+    """Verifies every file and every cell of a run, and computes a sample of them again; nothing is written.
 
-    `model` is used in place of the one that the run names. Another `seed` chooses other cells.
+    `model` replaces the model that the run names. Another `seed` selects other cells.
     """
     about = store.about() or {}
     if about.get("format") != FORMAT_VERSION:
@@ -78,7 +78,7 @@ def verify_run(
 
 
 def _copies(store: Store) -> Iterator[str]:
-    """Cells that are stored twice, after a kill, must be equal."""
+    """Cells that were stored twice, after an interruption, must be equal."""
     for segment in store.segments():
         shadowed = set(store.shadowed(segment))
         for position, facts in enumerate(segment.facts):
@@ -87,7 +87,7 @@ def _copies(store: Store) -> Iterator[str]:
 
 
 def _chain(store: Store, cells: Sequence[Stored], about: Mapping[str, Any]) -> Iterator[str]:
-    """Whether the cells are made from each other as their specs say, and are those that run.json speaks of."""
+    """Checks that cells match their parents and what run.json says about the run."""
     by_name = {cell.name: cell for cell in cells}
     for cell in cells:
         missing = [name for name in cell.parents if name not in by_name]
@@ -117,7 +117,7 @@ def _chain(store: Store, cells: Sequence[Stored], about: Mapping[str, Any]) -> I
 
 
 def _unlike(cell: Stored, parent: Stored) -> Iterator[str]:
-    """Where a cell says something else than what it is made from: another model, method or data."""
+    """Differences between the specs of a cell and those of its parent, such as model, method or data."""
     shared = {"data": ("data_fingerprint",), "explanation": tuple(names(ExplanationSpec))}.get(parent.kind, ())
     for name in shared:
         if name != "first" and name in parent.specs and cell.specs.get(name) != parent.specs[name]:
@@ -125,7 +125,7 @@ def _unlike(cell: Stored, parent: Stored) -> Iterator[str]:
 
 
 def _sample(cells: Sequence[Stored], count: int, seed: int) -> list[Stored]:
-    """The cells to be computed again: some metrics by a draw of their names, and the explanations they are about."""
+    """The cells to be computed again: a random sample of the metric cells, and their explanations."""
     by_name = {cell.name: cell for cell in cells}
     able = [cell for cell in cells if _can_be_computed(cell)]
     metrics = [cell for cell in able if cell.kind == "metric"]
@@ -135,7 +135,7 @@ def _sample(cells: Sequence[Stored], count: int, seed: int) -> list[Stored]:
 
 
 def _can_be_computed(cell: Stored) -> bool:
-    """Not what a training of the run, a service behind an endpoint, or code that the user has not allowed has made."""
+    """Whether a cell is independent of models trained in the run, endpoints of explainers, and untrusted code."""
     if cell.kind not in _KINDS:
         return False
     spec = _KINDS[cell.kind].of(cell)
@@ -144,7 +144,7 @@ def _can_be_computed(cell: Stored) -> bool:
 
 
 def _own_code(cell: Stored) -> set[str]:
-    """The code of the user's that made a cell, as it is allowed: my_file.py:Name; what was in memory has no file."""
+    """The user code that made a cell, as --allow names it: my_file.py:Name; code in memory has no file."""
     named = [cell.specs.get(f"{part}_full") for part in ("explainer", "metric") if cell.specs.get(f"{part}_code")]
     references = [(str(name), user_code.read(name)) for name in named]
     return {name if reference is None else reference.head for name, reference in references}
@@ -153,7 +153,7 @@ def _own_code(cell: Stored) -> set[str]:
 def _wrong_model(
     cell: Stored, about: Mapping[str, Any], context: Context, model: Any, device: str | None, origin: trust.Origin
 ) -> str:
-    """Loads the model of a cell, once; why it is not the one that the cell is about, or empty."""
+    """Loads the model of a cell, once; returns why it is not the right model, or an empty string."""
     spec = _KINDS[cell.kind].of(cell)
     origin.spec("explainers", spec.explainer_full)
     origin.spec("maskings", spec.masking)
@@ -172,7 +172,7 @@ def _wrong_model(
 
 
 def _again(store: Store, cell: Stored, context: Context) -> str:
-    """Why a cell does not come out again; empty where it does."""
+    """Why a cell cannot be reproduced; empty if it can."""
     kind = _KINDS[cell.kind]
     loaded = context.in_memory[kind.of(cell).key]
     try:
@@ -196,7 +196,7 @@ def _again(store: Store, cell: Stored, context: Context) -> str:
 
 
 def _rows(table: pa.Table) -> list[Any]:
-    """Rows as plain values, with what is stored as JSON read."""
+    """Rows as plain values, with values stored as JSON decoded."""
     return [
         {name: json.loads(value) if name == "record" and value else value for name, value in row.items()}
         for row in table.to_pylist()
@@ -216,7 +216,7 @@ def _tolerance(rows: Sequence[Any], close: float) -> Any:
 
 
 def _words(cell: Stored) -> str:
-    """A cell as a reader knows it."""
+    """A description of a cell for readers."""
     specs = cell.specs
     method = [str(specs[name]) for name in ("explainer", "metric") if name in specs]
     about = [str(specs[name]) for name in ("model", "data") if name in specs]

@@ -1,4 +1,4 @@
-"""Who does the work: one worker carries out one task at a time, in this process or in one of its own.
+"""Workers: each executes one task at a time, in this process or in a separate one.
 
 Ray's workers, perhaps on other machines, are in ray_pool.py.
 """
@@ -28,12 +28,12 @@ from troth.store.cells import Cell, find_function
 from troth.sweep import machine
 from troth.sweep.context import Context
 
-_FRAMES = 6  # of a traceback that is kept
+_FRAMES = 6  # frames of a traceback that are kept
 
 
 @dataclass(frozen=True)
 class Task:
-    """A cell, and its parents' tables as bytes."""
+    """A cell, and the tables of its parents as bytes."""
 
     cell: Cell
     tables: Sequence[bytes]
@@ -51,22 +51,22 @@ class Reply:
     error: str = ""
     traceback: str = ""
     disk_full: bool = False
-    lost: bool = False  # the worker died
+    lost: bool = False  # whether the worker died
 
 
 def carry_out(task: Task, context: Context, threads: int = 1) -> Reply:
-    """Does the work of a cell; an error becomes part of the reply."""
+    """Executes the runner of a cell; an error becomes part of the reply."""
     host = socket.gethostname()
     loading, begun = context.loading, time.perf_counter()
     try:
         runner = find_function(task.cell.runner)
         with _same_start(task.cell, threads), hidden(), trust.allowing(*context.trusted):
-            begun = time.perf_counter()  # what has to be imported is not the cell's time
+            begun = time.perf_counter()  # importing the runner does not count
             output = runner(task.cell, [from_bytes(table) for table in task.tables], context)
             table = to_bytes(output.table)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a panic in Rust and sys.exit are none of Python's usual errors
+    except BaseException as error:  # also panics in Rust and sys.exit, which are not ordinary exceptions
         message, frames = _described(error)
         seconds = time.perf_counter() - begun
         return Reply(
@@ -77,8 +77,8 @@ def carry_out(task: Task, context: Context, threads: int = 1) -> Reply:
 
 
 def serve(connection: Connection, store: str, home: str, threads: int, trusted: Sequence[str] = ()) -> None:
-    """The life of a worker process: tasks come in, replies go out, until the other side closes."""
-    # Ctrl-C reaches the whole group; it is for the one who hands out the work.
+    """The main loop of a worker process: executes tasks and sends replies until the other side closes."""
+    # Ctrl-C reaches the whole process group; the scheduler handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     context = Context(store, home, trusted)
@@ -91,7 +91,7 @@ def serve(connection: Connection, store: str, home: str, threads: int, trusted: 
 
 
 def to_bytes(table: pa.Table) -> bytes:
-    """A table as it travels; only the rows it shows, not all it was cut from."""
+    """Serializes a table; a slice is written without the rest of its parent."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -105,15 +105,15 @@ def from_bytes(data: bytes) -> pa.Table:
 
 @contextmanager
 def _same_start(cell: Cell, threads: int) -> Iterator[None]:
-    """Every cell finds the same random state and number of threads, whatever its worker did before; both are put back,
-    for the worker may be the user's own process.
+    """Every cell starts with the same random state and number of threads, whatever its worker did before; both are
+    restored afterwards, since the worker may be the user's own process.
     """
     import torch
 
     from troth.core import draws
 
     before = torch.get_num_threads()
-    with draws.seeded(int(cell.name[:8], 16)):  # what libraries draw from behind our back
+    with draws.seeded(int(cell.name[:8], 16)):  # for libraries that use global random generators
         try:
             if before != threads:
                 torch.set_num_threads(threads)
@@ -124,7 +124,7 @@ def _same_start(cell: Cell, threads: int) -> Iterator[None]:
 
 
 def _described(error: BaseException) -> tuple[str, str]:
-    """One line, and where a fault came from: of the user's code their part of the traceback, of ours its end."""
+    """One line and a traceback: for errors in user code, their part of it; for internal errors, its end."""
     if isinstance(error, UserCodeError):
         return str(error), error.trace
     if isinstance(error, TrothError):
@@ -135,7 +135,7 @@ def _described(error: BaseException) -> tuple[str, str]:
 
 
 def _end_with_parent() -> None:
-    """A worker does not outlive the run that started it, not even when that is killed."""
+    """Ends the worker process when the run that started it ends, even if the run is killed."""
     from multiprocessing import parent_process
 
     parent: Any = parent_process()
@@ -144,25 +144,25 @@ def _end_with_parent() -> None:
 
 
 class Pool(Protocol):
-    """Workers by number."""
+    """A set of numbered workers."""
 
     size: int
 
     def idle(self) -> list[int]:
-        """Workers that can take a task now."""
+        """The workers that can take a task now."""
 
     def submit(self, worker: int, task: Task) -> None:
-        """Gives a task to an idle worker."""
+        """Assigns a task to an idle worker."""
 
     def collect(self, timeout: float) -> list[Reply]:
-        """Replies that have come, after at most `timeout` seconds; a worker that died is a reply, too."""
+        """The replies received within `timeout` seconds; a worker that died gives a reply, too."""
 
     def close(self) -> None:
         """Ends the workers, whatever they are doing."""
 
 
 class ThisProcess:
-    """One worker: this process."""
+    """A single worker, in this process."""
 
     size = 1
 
@@ -187,7 +187,7 @@ class ThisProcess:
 
 
 class Processes:
-    """Workers that are processes of their own, each with its own model and, where there are several, its own GPU."""
+    """Workers in separate processes, each with its own model and, if there are several GPUs, its own GPU."""
 
     def __init__(self, size: int, store: str, home: str, threads: int, trusted: tuple[str, ...] = ()) -> None:
         self.size = size
@@ -197,7 +197,7 @@ class Processes:
         self._busy: dict[int, Task] = {}
 
     def idle(self) -> list[int]:
-        # Started workers first: a new one has to load its model.
+        # Running workers first: a new one has to load its model.
         free = (worker for worker in range(self.size) if worker not in self._busy)
         return sorted(free, key=lambda worker: worker not in self._workers)
 
@@ -205,7 +205,7 @@ class Processes:
         if worker not in self._workers:
             self._start(worker)
         self._busy[worker] = task
-        with suppress(OSError):  # it has died, as collect will show
+        with suppress(OSError):  # it has died, which `collect` will report
             self._workers[worker][1].send(task)
 
     def collect(self, timeout: float) -> list[Reply]:
@@ -246,7 +246,7 @@ class Processes:
 
 @contextmanager
 def _environment(worker: int, threads: int) -> Iterator[None]:
-    """What a new process must find before it loads a library: few threads, and the GPU that is its own."""
+    """Environment variables that a new process needs before it imports a library: few threads, and its own GPU."""
     wanted: dict[str, Any] = {"OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false"}
     if devices := machine.gpus():
         wanted["CUDA_VISIBLE_DEVICES"] = devices[worker % len(devices)]

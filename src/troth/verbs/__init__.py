@@ -1,1 +1,1 @@
-"""What a user does with a model and texts: explain, measure, bring in scores, fit, extract rationales."""
+"""What a user does with a model and texts: explain, measure, import scores, fit, extract rationales."""

@@ -1,6 +1,4 @@
-"""`cite`: which passages an answer rests on, and the proof (what is measured, and what counts as cited, is in
-`cited_passages`).
-"""
+"""`cite`: which passages support an answer, and the proof (`cited_passages` defines the scores and what is cited)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -46,13 +44,13 @@ def cite(
     seed: int = 0,
     **options: Any,
 ) -> CitedAnswer:
-    """Which passages the answer of a causal language model rests on, sentence by sentence, and the proof.
+    """Finds the passages that support the answer of a causal language model, sentence by sentence, and proves it.
 
-    `model` is a folder, a hub name, a URL, a model in memory (with `tokenizer=…`) or what `load_model` gave; `options`
-    are those of load_model. Without an answer the model writes one, up to `generate` tokens. `prompt` holds {passages}
-    and {question}. `masking` says how passages are erased (docs/guide/cite.md). `tolerance` is the share of the highest
-    score below which a passage is not divided into sentences; 0 divides all. `choices` is how many random choices of
-    other passages the proof erases.
+    `model` is a folder, a hub name, a URL, a model in memory (with `tokenizer=…`) or the result of `load_model`;
+    `options` are those of load_model. Without an answer, the model writes one of up to `generate` tokens. `prompt`
+    contains {passages} and {question}. `masking` says how passages are erased (docs/guide/cite.md). Passages that score
+    below `tolerance` times the highest score are not divided into sentences; 0 divides all. `choices` is how many
+    random choices of other passages the proof erases.
     """
     texts = list(passages.values() if isinstance(passages, Mapping) else passages)
     names = tuple(map(str, passages)) if isinstance(passages, Mapping) else ("",) * len(texts)
@@ -122,7 +120,7 @@ def _require(question: str, passages: Sequence[Any], tolerance: float, choices: 
 
 
 def _reader(model: Any, prompt: str | None, options: Mapping[str, Any], **answer: Any) -> Reader:
-    """The model with passages and question in its prompt, followed by the answer."""
+    """The model with passages and question in its prompt, followed by the answer, if one is given."""
     if prompt is not None and any(prompt.count(field) != 1 for field in _FIELDS):
         raise TrothError(f"the prompt must hold {{passages}} and {{question}}, each once, not {prompt!r}")
     template = PROMPT if prompt is None else prompt
@@ -147,7 +145,7 @@ def _reader(model: Any, prompt: str | None, options: Mapping[str, Any], **answer
 
 
 def _encoded(model: Reader, example: Example, units: Any) -> Encoding:
-    if isinstance(model, Continuation):  # a server counts tokens itself
+    if isinstance(model, Continuation):  # an endpoint's server checks the length itself
         tokens = len(model.ids_of(model.template.fill(example).text)) + model.answer_length
         if tokens > model.max_length:
             raise TrothError(
@@ -158,30 +156,30 @@ def _encoded(model: Reader, example: Example, units: Any) -> Encoding:
 
 
 class _Context:
-    """The passages of a prompt, and how they and their sentences are read as units."""
+    """The passages of a prompt, and their encoding with passages or sentences as units."""
 
     def __init__(self, model: Reader, example: Example, texts: tuple[str, ...]) -> None:
         self.model, self.example, self.texts = model, example, texts
         self.starts: list[int] = np.cumsum([0, *(len(text) + len(_BETWEEN) for text in texts)]).tolist()
-        # What separates two passages is erased with the first of them.
+        # The separator between two passages is erased with the first of them.
         self.units = [(start, min(end, len(example.text))) for start, end in pairwise(self.starts)]
         self.encoding = _encoded(model, example, tuple(self.units))
 
     def sentences(self, places: Sequence[int]) -> tuple[list[tuple[int, Span]], Encoding | None]:
-        """Where the sentences of these passages are, and the encoding whose units they are; None without any."""
+        """The sentences of these passages, and the encoding with them as units; None without passages."""
         found: list[tuple[int, Span]] = []
         units: list[Span] = []
         for place in places:
             start, spans = self.starts[place], sentence_spans(self.texts[place])
             found += [(place, span) for span in spans]
-            # White space goes with the sentence before it; one sentence alone is the passage.
+            # White space belongs to the sentence before it; a passage of one sentence is a single unit.
             edges = [*(start + first for first, _ in spans), start + len(self.texts[place])]
             units += pairwise(edges) if len(spans) > 1 else [self.units[place]]
         return found, _encoded(self.model, self.example, tuple(units)) if units else None
 
 
 def _columns(encoding: Encoding, sentences: Sequence[Span]) -> Values:
-    """[1 + tokens, 1 + sentences] which columns of the model each part of the answer sums."""
+    """[1 + tokens, 1 + sentences] A 0/1 matrix of the model outputs that each part of the answer sums."""
     ends = np.cumsum([len(text) for _, text in encoding.written]).tolist()
     of_token = join(list(pairwise([0, *ends])), sentences)
     columns = np.zeros((1 + len(of_token), 1 + len(sentences)))

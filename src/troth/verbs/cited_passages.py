@@ -1,18 +1,19 @@
-"""How much each passage of a prompt raises the log-probability of an answer, which ones it rests on, and the proof.
+"""How much each passage of a prompt raises the log-probability of an answer, which ones are cited, and the proof.
 
-A passage's score is by how much the log-probability of the answer (or of one of its sentences) falls when the passage
-is erased from the prompt. ContextCite (Cohen-Wang et al., 2024) explains the same log-probability by random ablations;
-here each passage is erased alone. One pass over an erased prompt serves the answer and all of its sentences.
+A passage's score is the drop in the log-probability of the answer (or of one of its sentences) when the passage is
+erased from the prompt. ContextCite (Cohen-Wang et al., 2024) explains the same log-probability by random ablations;
+here, each passage is erased on its own. One forward pass over an erased prompt serves the answer and all of its
+sentences.
 
-A passage is cited where its score is at least log 2 (without it the answer is at most half as probable), a tenth of the
-highest score and, among four passages or more, five times the median magnitude of all scores. Where no passage is
-missed alone although the answer needs them, several may say the same: then those are cited that stand out when each is
-shown alone (and reach three quarters of the best), if the answer falls without all of them by more than without as many
-others.
+A passage is cited if its score is at least log 2 (without it, the answer is at most half as probable), at least a tenth
+of the highest score and, with four passages or more, at least five times the median magnitude of all scores. If the
+answer needs passages although erasing any single one changes little, several may contain the same information. Then
+each passage is shown alone: those that stand out (and reach three quarters of the best) are cited if erasing all of
+them lowers the log-probability by more than erasing as many other passages.
 
-Sentences are asked about only in passages that are cited or that score more than `tolerance` times the highest score of
-a part of the answer that cites something. So no undivided passage scores more than that; and what all of them do
-together is measured with one more pass.
+Sentences are scored only in passages that are cited or that score more than `tolerance` times the highest score of a
+part of the answer that cites something. So no undivided passage scores more than that, and one more forward pass
+measures the joint effect of all undivided passages.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,20 +32,20 @@ from troth.engine.answers import Answers
 from troth.engine.probes import Probe
 from troth.engine.routines import Routine
 
-_HALVED = log(2)  # by how much a log-probability falls when the probability is halved
-_SHARE = 0.1  # of the highest score
-_STANDS_OUT = 5  # times the median magnitude
-_ABOUT = 0.75  # of what the best passage does alone
-_FEW = 4  # passages, below which that median says nothing
+_HALVED = log(2)  # drop of a log-probability when the probability is halved
+_SHARE = 0.1  # minimum share of the highest score
+_STANDS_OUT = 5  # minimum multiple of the median magnitude
+_ABOUT = 0.75  # minimum share of the score of the best passage alone
+_FEW = 4  # minimum number of passages for which that median is informative
 Values = NDArray[np.float64]
 Places = tuple[int, ...]
-# Of some passages: where their sentences are, and the encoding whose units they are.
+# Maps passage indices to their sentences (with passage index) and the encoding that has them as units.
 Divide = Callable[[Sequence[int]], tuple[list[tuple[int, Span]], Encoding | None]]
 
 
 @dataclass(frozen=True, eq=False)
 class PassageScores:
-    """What was measured; the last axis is the parts of the answer, the whole first."""
+    """The measurements; the last axis is the parts of the answer, with the whole answer first."""
 
     whole: Values
     empty: Values
@@ -61,17 +62,18 @@ class PassageScores:
 def measured(
     passages: Encoding, divide: Divide, columns: Values, *, tolerance: float, choices: int, seed: int
 ) -> Routine[PassageScores]:
-    """All that is asked of the model; `columns` ([columns of the model, parts]) says which ones a part sums."""
+    """Measures everything; `columns` ([model outputs, parts]) says which outputs each part sums."""
     question, count = Question(passages, 0, seed=seed), passages.n_units
 
     def values(answers: Answers) -> Values:
         return answers.logits.double().numpy()[:, : len(columns)] @ columns
 
-    (whole,) = values((yield Probe(question, torch.ones(1, count))))  # first: its states serve the erased prompts
+    # First, because its cached states are reused for the erased prompts.
+    (whole,) = values((yield Probe(question, torch.ones(1, count))))
     empty, *without = values((yield Probe(question, torch.cat([torch.zeros(1, count), 1 - torch.eye(count)]))))
     scores = whole - np.stack(without)
     cited = [standing_out(column) for column in scores.T]
-    candidates: dict[int, Places] = {}  # of parts that need passages, but none of them alone
+    candidates: dict[int, Places] = {}  # for parts that need passages, although no single one
     needing = [part for part, places in enumerate(cited) if not places and whole[part] - empty[part] >= _HALVED]
     if needing and count > 1:
         alone = values((yield Probe(question, torch.eye(count)))) - empty
@@ -79,7 +81,7 @@ def measured(
         candidates = {part: places for part, places in same.items() if len(places) > 1}
     erased = [candidates.get(part) or places or (int(scores[:, part].argmax()),) for part, places in enumerate(cited)]
     sets = [_others(places, count, choices, question) for places in erased]
-    # What was measured already is not asked for again.
+    # Known measurements are not requested again.
     known = {frozenset([place]): row for place, row in enumerate(without)} | {frozenset(range(count)): empty}
     asked = list(dict.fromkeys(map(frozenset, [*erased, *(one for some, _ in sets for one in some)])))
     asked = [each for each in asked if each not in known]
@@ -103,7 +105,7 @@ def measured(
     repeated = {part for part in candidates if _matters(proofs[part], float(whole[part]))}
     for part in repeated:
         cited[part] = candidates[part]
-    # What one of its sentences rests on, the whole answer does.
+    # The whole answer cites every passage that one of its sentences cites.
     together = dict.fromkeys(place for places in cited for place in places)
     cited[0] = tuple(sorted(together, key=lambda place: -scores[place, 0]))
     divided = _worth_dividing(scores, cited, tolerance)
@@ -122,7 +124,7 @@ def measured(
 
 
 def standing_out(scores: Values) -> Places:
-    """Places of the scores that are large beside the others, the largest first.
+    """Indices of the scores that are large compared with the others, in descending order of score.
 
     >>> standing_out(np.array([0.1, -0.3, 9.0, 0.2, 4.0, 0.2, -0.1])), standing_out(np.array([2.0, 1.5, 2.5, 1.0]))
     ((2, 4), ())
@@ -134,19 +136,19 @@ def standing_out(scores: Values) -> Places:
 
 
 def _same(alone: Values) -> Places:
-    """Those that stand out, as far as they do about as well alone as the best of them."""
+    """The passages that stand out and reach nearly the score of the best passage when shown alone."""
     return tuple(place for place in standing_out(alone) if alone[place] >= _ABOUT * alone.max())
 
 
 def _without(places: Iterable[int], count: int) -> torch.Tensor:
-    """[passages] all but these."""
+    """[passages] A keep mask without these passages."""
     keep = torch.ones(count)
     keep[list(places)] = 0
     return keep
 
 
 def _others(places: Places, count: int, choices: int, question: Question) -> tuple[list[Places], bool]:
-    """As many other passages as these, chosen at random; and whether those are all the choices there are."""
+    """Random choices of as many other passages, and whether they are all such choices."""
     size, rest = len(places), [place for place in range(count) if place not in places]
     pool = rest if len(rest) >= size else list(range(count))
     if size == 1 or comb(len(pool), size) <= choices:
@@ -157,13 +159,13 @@ def _others(places: Places, count: int, choices: int, question: Question) -> tup
 
 
 def _matters(proof: CitationProof, whole: float) -> bool:
-    """Whether a part loses more without these passages than without any of the others."""
+    """Whether a part loses more without these passages than without any of the random choices."""
     lost = whole - proof.without_cited
     return lost >= _HALVED and (proof.random_low is None or proof.without_cited < proof.random_low)
 
 
 def _worth_dividing(scores: Values, cited: Sequence[Places], tolerance: float) -> Places:
-    """Passages whose sentences are asked about, in reading order."""
+    """Passages to be divided into sentences, in reading order."""
     if tolerance == 0:
         return tuple(range(len(scores)))
     found = {place for places in cited for place in places}

@@ -1,15 +1,15 @@
-"""Which of several explanations of one text is most faithful to the model, and whether that can be said at all.
+"""Which of several explanations of one text is most faithful to the model, and whether that can be decided at all.
 
-One text is one observation, so the rule is strict. A method is most faithful here only where
+One text is one observation, so the rule is strict. A method is called most faithful only if
 
-1. it beats chance: the share of random choices of units that lower the probability as much, times the number of methods
-   shown (one of them is the best by chance, too), is at most 5 %;
-2. its lead over every other method is more than chance: the share of pairs of random choices that lie as far apart,
+1. it beats chance: the share of random choices of units that lower the probability at least as much, times the number
+   of methods shown (the best of several random methods looks good by chance, too), is at most 5 %; and
+2. its lead over every other method exceeds chance: the share of pairs of random choices that differ at least as much,
    times the number of other methods, is at most 5 %.
 
-If all methods chose at random, 1 alone would name a winner in at most 5 % of texts. 2 keeps apart two methods that
-both beat chance. All of it is about this text, this share of units and this masking; for a claim about a method, use
-`troth bench` with many texts.
+If all methods chose at random, rule 1 alone would name a winner for at most 5 % of texts. Rule 2 separates two methods
+that both beat chance. The result holds for this text, this share of units and this masking; for a claim about a method,
+use `troth bench` with many texts.
 """
 
 import math
@@ -23,23 +23,24 @@ from troth.core.proof import Proof
 from troth.core.types import Attribution
 
 LEVEL = 0.05
-SAME = 1e-6  # probabilities this near are equal: a batch of another shape moves them as much
+SAME = 1e-6  # probabilities this close count as equal: the batch shape changes them by as much
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The winner, if there is one, and what stands in its way if not."""
+    """The winner or, if there is none, the reason."""
 
-    leader: int  # lowers the probability most
-    best: int | None  # the leader, where that is more than chance
-    chance: float  # that a random choice does as well as the leader, corrected for the number of methods
-    lead: float  # that two random choices lie as far apart as the leader and the nearest other, corrected likewise
-    tied: tuple[int, ...]  # those that the leader cannot be told from
-    too_short: bool  # so few choices that no method could have beaten chance
+    leader: int  # index of the method that lowers the probability most
+    best: int | None  # the leader, if its result exceeds chance
+    chance: float  # p-value that a random choice does as well as the leader, corrected for the number of methods
+    # P-value that two random choices differ as much as the leader and the nearest other, corrected likewise.
+    lead: float
+    tied: tuple[int, ...]  # methods that cannot be distinguished from the leader
+    too_short: bool  # with so few choices, no method could have beaten chance
 
 
 def compare(proofs: Sequence[Proof]) -> Comparison:
-    """The proofs of one text's methods, for one class; of a single method, whether it beats chance."""
+    """Compares the proofs of one text's methods for one class; for a single method, tests whether it beats chance."""
     methods = len(proofs)
     leader = min(range(methods), key=lambda place: proofs[place].without_top)
     first = proofs[leader]
@@ -58,9 +59,9 @@ def compare(proofs: Sequence[Proof]) -> Comparison:
 
 
 def _as_far_apart(proof: Proof, gap: float) -> float:
-    """The share of pairs of random choices whose probabilities differ by the gap or more.
+    """The share of pairs of random choices whose probabilities differ by at least the gap.
 
-    Pairs share their choices, so they say less than as many separate ones would: never below 1 / (1 + choices).
+    Pairs have choices in common, so they are less informative than independent pairs: never below 1 / (1 + choices).
     """
     random = np.asarray(proof.random)
     apart = np.abs(random[:, None] - random[None]) >= gap - SAME  # [choices, choices]
@@ -71,7 +72,7 @@ def _as_far_apart(proof: Proof, gap: float) -> float:
 
 
 def sentence(attributions: Sequence[Attribution]) -> str:
-    """The comparison of one text's explanations in words; empty where there is nothing to compare."""
+    """The comparison of one text's explanations as a sentence; empty if there is nothing to compare."""
     proofs = [each.proof for each in attributions if each.proof is not None and each.proof.random]
     if not proofs or len(proofs) < len(attributions) or len({each.target for each in attributions}) > 1:
         return ""
@@ -113,7 +114,7 @@ def sentence(attributions: Sequence[Attribution]) -> str:
 
 
 def _names(attributions: Sequence[Attribution]) -> list[str]:
-    """Each method's name, with its options where two methods share a name."""
+    """Each method's name, with its options if several methods have the same name."""
     specs = [attribution.explainer or "imported scores" for attribution in attributions]
     short = [spec.partition("(")[0] for spec in specs]
     return [name if short.count(name) == 1 else spec for name, spec in zip(short, specs, strict=True)]

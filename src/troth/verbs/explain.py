@@ -1,4 +1,4 @@
-"""`explain`: chooses the class, asks the explainer about every example, and notes on the result how it was made."""
+"""`explain`: chooses the class, explains every example, and records on the result how it was computed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -24,7 +24,8 @@ from troth.models.targets import ABOVE, EACH, Target, class_of, each_target, gol
 from troth.verbs.methods import Given, by_name
 
 _CHUNK = 512
-Units = UnitKind | Sequence[Span] | Sequence[Sequence[Span]]  # by name, or spans of the text, or of each text
+# A name, character spans of the text, or one list of spans per text.
+Units = UnitKind | Sequence[Span] | Sequence[Sequence[Span]]
 
 
 @overload
@@ -71,18 +72,19 @@ def explain(
     segments: Segments = "first",
     progress: bool = True,
 ) -> Attributions | Explanations:
-    """One attribution per text: which units push toward the target class (rather than toward `against`).
+    """Returns one attribution per text: which units push toward the target class (rather than toward `against`).
 
-    `target` is "predicted", "gold", a class index or a label; of a token classifier a word of the text and its label:
-    {"word": "London", "label": "LOC"} (docs/guide/heads.md). A list of them gives one attribution per text and
-    target, text by text; so do, of a multi-label model, "above_threshold" (the labels that hold) and "gold" (the
-    example's own): none for a text that has none; and "each": one for every token of a continuation. They share the
-    model's passes. Several explainers give a dict of
-    such lists, by the spec of each (as written, or of the object): they share the encodings and what the model says of
-    the whole texts.
-    An explainer may be a function of yours, or `my_file.py:MyExplainer` (docs/guide/own_methods.md). `units` are token,
-    word, sentence, passage (blank lines between), or your own: character spans (start, end) of the text, or a list of
-    such per text (docs/guide/units.md). `progress` is a bar on a terminal or in a notebook.
+    `target` is "predicted", "gold", a class index or a label; for a token classifier, it is a word of the text and its
+    label: {"word": "London", "label": "LOC"} (docs/guide/heads.md). A list of targets gives one attribution per text
+    and target, text by text. For a multi-label model, "above_threshold" (the labels above the threshold) and "gold"
+    (the example's labels) do the same, and give none for a text without such labels; "each" gives one attribution for
+    every token of a continuation. All targets share the model's forward passes. Several explainers return a dict of
+    such lists, by the spec of each (as written, or of the object); they share the encodings and the model's output for
+    the unmasked texts.
+
+    An explainer may be your own function, or `my_file.py:MyExplainer` (docs/guide/own_methods.md). `units` are token,
+    word, sentence, passage (separated by blank lines), or your own: character spans (start, end) of the text, or one
+    list of spans per text (docs/guide/units.md). `progress` shows a progress bar on a terminal or in a notebook.
     """
     several = [explainer] if isinstance(explainer, str | Explainer) or callable(explainer) else explainer
     methods = by_name(several)
@@ -92,7 +94,7 @@ def explain(
     encodings = list(chain.from_iterable(_encoded(classifier, texts, units, segments)))
     targets = Prober(classifier, masking).ask(targets_of(classifier, encodings, target))
     pairs = aimed(classifier, zip(encodings, targets, strict=True))
-    probers: dict[Readout, Prober] = {}  # explainers that read the same of a whole text need that only once
+    probers: dict[Readout, Prober] = {}  # explainers with equal readouts of the whole text share a prober
     attributions = Explanations()
     for name, method in methods.items():
         prober = probers.setdefault(method.reads(), Prober(classifier, masking))
@@ -114,7 +116,7 @@ def explain_each(
     against: str | int | None = None,
     segments: Segments = "first",
 ) -> Iterator[Attribution]:
-    """As `explain` with one explainer and one target, one attribution at a time: the data may be larger than memory."""
+    """As `explain` with one explainer and one target, but one attribution at a time, so the data may exceed memory."""
     method = catalog.build("explainers", explainer)
     encodings: Iterable[Encoding] = chain.from_iterable(_encoded(prober.model, texts, units, segments))
     if method.learns:
@@ -132,7 +134,7 @@ def explain_pairs(
     against: str | int | None = None,
     seed: int = 0,
 ) -> Iterator[Attribution]:
-    """One attribution for each text and target, in order, by an explainer that is prepared for the model."""
+    """One attribution for each text and target, in order, by an explainer that has been prepared for the model."""
     batches = batches_by_cost(pairs, lambda pair: pair[0].n_units, explainer, prober)
     routines = (
         explanations(prober.model, explainer, some, against=against, seed=seed, masking=prober.masking)
@@ -144,7 +146,7 @@ def explain_pairs(
 def batches_by_cost(
     items: Iterable[T], n_units: Callable[[T], int], explainer: Explainer, prober: Prober
 ) -> Iterator[list[T]]:
-    """As many texts at a time as the explainer takes and the prober can work on."""
+    """Batches of as many texts as the explainer accepts and the prober can process."""
     most = explainer.batch_size or prober.texts_at_once
     some: list[T] = []
     elements, rows = 0, 0.0
@@ -153,7 +155,7 @@ def batches_by_cost(
         units = n_units(item)
         passes = explainer.passes(units)
         elements += units * passes
-        # A search erases one unit at a time, then asks again.
+        # A recursive search erases one unit per round.
         rows += passes / units if explainer.recursive and units else passes
         if len(some) == most or elements > PENDING_ELEMENTS or (prober.pipeline_depth > 1 and rows >= ROWS):
             yield some
@@ -163,7 +165,7 @@ def batches_by_cost(
 
 
 def _encoded(model: TextClassifier, texts: Texts, units: Units, segments: Segments) -> Iterator[list[Encoding]]:
-    """The encodings of the texts, some at a time."""
+    """The encodings of the texts, in chunks."""
     source = read_texts(texts)
     if isinstance(source, Data):
         source = match_labels(source, model.labels, model.name, model.outputs)
@@ -178,7 +180,7 @@ def _encoded(model: TextClassifier, texts: Texts, units: Units, segments: Segmen
 def targets_of(
     model: TextClassifier, encodings: Sequence[Encoding], target: Target
 ) -> Routine[list[Sequence[str | int]]]:
-    """What is explained of each text: chosen once, for all explainers."""
+    """The targets of each text, chosen once for all explainers."""
     if target == EACH:
         return [range(1, len(encoding.written) + 1) for encoding in encodings]
     if target == "gold" and model.outputs == "labels":
@@ -192,12 +194,12 @@ def targets_of(
 
 
 def aimed(model: TextClassifier, targets: Iterable[tuple[Encoding, Sequence[Any]]]) -> list[tuple[Encoding, str | int]]:
-    """Each text with each of its targets, asked about the word that a target names."""
+    """Pairs of each text with each of its targets; a target that names a word selects that word."""
     return [model.aimed(encoding, each) for encoding, chosen in targets for each in chosen]
 
 
 def _own_units(units: Any, examples: Sequence[Example]) -> list[tuple[Span, ...]]:
-    """The spans of every text; of one text they need no list around them."""
+    """The spans of every text; for a single text, the outer list may be omitted."""
     arguments.iterable("units", units, "a name, or a list of (start, end)")
     given = list(units)
     if all(map(is_span, given)):
@@ -218,15 +220,15 @@ def explanations(
     seed: int = 0,
     masking: Masking | None = None,
 ) -> Routine[list[Attribution]]:
-    """One explanation for each text and target: chooses the class once, then explains.
+    """One explanation for each text and target: chooses the class, then explains it.
 
-    What the explainer reads of the whole input is read in the same pass.
+    The explainer's readout of the whole input is computed in the same forward pass.
     """
     unmasked = masking is not None and not masking.puts_mask and getattr(explainer, "baseline", "") != "mask"
     notes = [note for note in model.notes if not (unmasked and note == model.masked_by)]
     readout = explainer.reads()
-    # What is read depends on a class that is not known yet: which contrast it is, which of the gold labels; and what is
-    # read of one written token says nothing of the others.
+    # Some readouts depend on a class that is not known yet (a contrast, or one of the gold labels), and a readout for
+    # one written token does not apply to the others.
     unknown = against is not None or any(target == "gold" and model.outputs == "labels" for _, target in pairs)
     if model.continues or (readout.about_target and unknown):
         readout = LOGITS
@@ -245,7 +247,7 @@ def explanations(
             if against != "predicted":
                 raise TrothError(f"target and against are both {model.labels[chosen]!r}; a contrast needs two classes")
             in_order = whole.logits[row].argsort(descending=True, stable=True).tolist()
-            other = next(index for index in in_order if index != chosen)  # the strongest of the others
+            other = next(index for index in in_order if index != chosen)  # the strongest other class
         questions.append(Question(encoding, chosen, other, seed=seed))
     attributions = yield from explainer.ask(questions)
     made = {"explainer": explainer.full_spec, "model": model.fingerprint, "outputs": model.outputs}
@@ -254,6 +256,7 @@ def explanations(
         own = (attribution.note, attribution.question.encoding.about)
         note = "; ".join(filter(None, (*own, *notes)))
         shown = tuple(shares[: len(labels)])
-        # They are still ours alone: another object for each would take longer than all of this.
+        # Not shared yet, so they can be changed in place: copying each object would take longer than everything else
+        # here.
         vars(attribution).update(made, labels=labels, probabilities=shown, threshold=model.threshold, note=note)
     return attributions

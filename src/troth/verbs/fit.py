@@ -1,8 +1,8 @@
-"""`fit`: an attribution model G for a classifier (pAML; Barkan et al., 2024): a search for the weights of its losses,
-then a training for each metric, of which the best G by that metric is kept.
+"""`fit`: fits an attribution model G to a classifier (pAML; Barkan et al., 2024): a search for the weights of its
+losses, then one training per metric, which keeps the best G by that metric.
 
-The classifier stays as it is. Examples to train and to validate on are drawn, stratified, from the training split.
-Trials of the search and trainings are done one by one or side by side.
+The classifier itself is not changed. Training and validation examples are stratified samples of the training split.
+Trials of the search and trainings run one after the other or side by side.
 """
 
 import json
@@ -46,13 +46,13 @@ __all__ = ["METRICS", "Fitted", "Settings", "fit"]
 
 METRICS = ("comprehensiveness", "sufficiency", "log_odds", "aopc_comprehensiveness", "aopc_sufficiency")
 CHOSEN = "aopc_comprehensiveness"
-MARKER = "fit.json"  # what makes a folder ours
-_TEXTS = 50  # that go through G at a time
+MARKER = "fit.json"  # marks a folder as written by `fit`
+_TEXTS = 50  # texts that pass through G at a time
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """The folder of the attribution model chosen by each metric, and what its attributive.json says."""
+    """The folder of the attribution model chosen by each metric, and the contents of its attributive.json."""
 
     folders: Mapping[str, Path]
     reports: Mapping[str, Mapping[str, Any]]
@@ -76,16 +76,16 @@ def fit(
     progress: bool = True,
     say: Callable[[str], None] | None = None,
 ) -> Fitted:
-    """Fits G to a model on a data set's training split and writes it to `out`, for several metrics to a folder each.
+    """Fits G to a model on the training split of a data set and writes it to `out`, with one folder per metric.
 
-    `backbone` is what G starts from: a folder, a hub name, or "explained"; by default the pretrained encoder that the
-    model was fine-tuned from. `lambdas` gives the weights of the losses and saves the search; `without` leaves losses
-    out. `model_options` are those of load_model. `out` must be new, empty or of an earlier fit. Called again after a
-    kill, trials and trainings that were finished are not done again.
+    `backbone` is the model that G starts from: a folder, a hub name, or "explained"; by default the pretrained encoder
+    that the model was fine-tuned from. `lambdas` sets the weights of the losses and skips the search; `without` drops
+    losses. `model_options` are those of load_model. `out` must be new, empty or written by an earlier fit. When called
+    again after an interruption, it does not repeat finished trials and trainings.
     """
     _check(metrics, without, lambdas)
     chosen, form = settings or Settings(), form or DualMask()
-    weighted(form, lambdas or {})  # a weight that cannot be is refused before any work
+    weighted(form, lambdas or {})  # rejects invalid weights before any work
     folder = own_folder(Path(out), MARKER)
     explained = load_model(model, **(model_options or {}))
     require_exclusive(explained, "attributive_masking")
@@ -111,7 +111,7 @@ def fit(
         known = {metric: _finished(folders[metric], identity, metric, restart, say) for metric in metrics}
         reports = {metric: report for metric, report in known.items() if report is not None}
         if len(reports) == len(known):
-            if not (folder / MARKER).is_file():  # killed after the last of them
+            if not (folder / MARKER).is_file():  # interrupted after the last metric was saved
                 _mark(folder, metrics)
             return Fitted(folders, reports)
         if restart:
@@ -160,7 +160,7 @@ def fit(
 
 
 def _mark(folder: Path, metrics: Sequence[str]) -> None:
-    """A finished folder needs no claim any more."""
+    """Marks a folder as finished and releases the claim on it."""
     write_json(folder / MARKER, {"explainer": "attributive_masking", "metrics": list(metrics)})
     settle(folder, MARKER)
 
@@ -199,11 +199,11 @@ def _finished(
 
 @dataclass(frozen=True, eq=False)
 class FitJob:
-    """What every trial and every training of one fit share; each begins with the same weights of G."""
+    """What all trials and trainings of one fit share; each starts from the same weights of G."""
 
     model: TextClassifier
     own: AttributionModel
-    untrained: Mapping[str, Tensor]  # G's weights before the first step
+    untrained: Mapping[str, Tensor]  # the weights of G before the first step
     training: Examples
     validation: Examples
     settings: Settings
@@ -214,7 +214,7 @@ class FitJob:
     def searched(
         self, metric: str, metrics: Sequence[str], folder: Path, identity: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The weights for a metric: from its own search, or from the one of all metrics."""
+        """The loss weights for a metric, from its own search or from the one shared by all metrics."""
         chosen = self.settings
         aims = [metric] if chosen.trials_per_metric else watched(metrics)
         file = folder / (f"search-{plain(metric)}.json" if chosen.trials_per_metric else "search.json")
@@ -238,9 +238,10 @@ class FitJob:
     def fitted(
         self, metrics: Sequence[str], missing: Sequence[str], trials_of: Callable[[str], dict[str, Any]], progress: bool
     ) -> Iterator[tuple[str, dict[str, Any], Course]]:
-        """Each missing metric with its trials and its course, while G holds the best weights by it.
+        """Yields each missing metric with its trials and course of training, while G holds its best weights.
 
-        Side by side all metrics are trained, also those that are there: what dropout draws depends on the company.
+        Side by side, all metrics of a group are trained, even finished ones: the random dropout of a copy depends on
+        which others are trained with it.
         """
         together = min(most_together(self.model, self.own, self.training, self.settings), len(metrics))
         if together == 1:
@@ -269,12 +270,12 @@ class FitJob:
             )  # fmt: skip
             for metric, copy in copies.items():
                 if metric in missing:
-                    self.own.load_state_dict(copy.weights, strict=False)  # what is frozen is not among them
+                    self.own.load_state_dict(copy.weights, strict=False)  # frozen weights are not included
                     yield metric, found[metric], copy
 
 
 def judge(model: TextClassifier, own: AttributionModel, examples: Examples, metrics: Sequence[str]) -> dict[str, float]:
-    """How good G's maps are by each metric: the mean over the examples, undefined ones left out."""
+    """The quality of G's maps by each metric: the mean over the examples, ignoring undefined scores."""
     return _judge(model, own, examples, lambda *page: own.scores(*page)[None], [metrics])[0]
 
 
@@ -285,7 +286,7 @@ def judge_copies(
     examples: Examples,
     metrics: Sequence[Sequence[str]],
 ) -> list[dict[str, float]]:
-    """As `judge` for several sets of weights, [copies, …] each, and the metrics of each; all maps share batches."""
+    """As `judge`, for several sets of weights ([copies, …] each) with their own metrics; all maps share batches."""
     return _judge(model, own, examples, partial(own.scores_of_copies, dict(weights)), metrics)
 
 
@@ -296,7 +297,7 @@ def _judge(
     scores: Callable[[ReadBatch, Tensor], Tensor],
     metrics: Sequence[Sequence[str]],
 ) -> list[dict[str, float]]:
-    """The mean of each copy by each of its metrics; what F predicts is known."""
+    """The mean of each copy by each of its metrics; the predictions of the classifier are already known."""
     own.eval()
     targets = examples.probabilities.argmax(-1).tolist()
     questions = [Question(encoding, target) for encoding, target in zip(examples.encodings, targets, strict=True)]
@@ -317,10 +318,10 @@ def _judge(
 
 
 def watched(metrics: Sequence[str]) -> list[str]:
-    """The metrics that judge a trial of the search for all of them."""
+    """The metrics that judge a trial of the shared search."""
     return list(dict.fromkeys([*metrics, *METRICS]))
 
 
 def plain(metric: str) -> str:
-    """A metric as part of a file's name."""
+    """A metric's name as part of a file name."""
     return re.sub(r"[^\w.=-]+", "-", metric).strip("-")

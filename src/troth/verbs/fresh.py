@@ -1,9 +1,10 @@
-"""FRESH (Jain et al., 2020; as in SaLoss, Chrysostomou & Aletras, 2021): a classifier that reads rationales alone is
-faithful by construction, so how well it does says how good the explanations are that chose them.
+"""FRESH (Jain et al., 2020; as in SaLoss, Chrysostomou & Aletras, 2021): a classifier that reads only rationales is
+faithful by construction, so its performance shows how good the explanations are that selected them.
 
-A support model's explanation of its predicted class picks the rationale: max(1, ⌈ratio · words⌉ ) words, `top_k` by
-score in reading order, or the `contiguous` span with the largest sum, leftmost. Sub-words are summed into words. The
-second text of a pair is kept whole. A new classifier is then trained, validated and tested on the rationales.
+The rationale is selected by a support model's explanation of its predicted class: max(1, ⌈ratio · words⌉) words, either
+`top_k` by score, in reading order, or the `contiguous` span with the largest sum, leftmost. Scores of sub-words are
+summed into words. The second text of a pair is kept whole. A new classifier is then trained, validated and tested on
+the rationales.
 """
 
 import json
@@ -36,7 +37,7 @@ _NAMES = get_args(Thresholder)
 
 
 def rationale_length(ratio: float, words: int) -> int:
-    """How many words a rationale has: max(1, ⌈ratio · words⌉), none of an empty text.
+    """The number of words of a rationale: max(1, ⌈ratio · words⌉), or 0 for an empty text.
 
     >>> rationale_length(0.2, 18), rationale_length(0.1, 3), rationale_length(0.29, 100)
     (4, 1, 29)
@@ -46,7 +47,7 @@ def rationale_length(ratio: float, words: int) -> int:
 
 
 def require(ratio: float, thresholder: str) -> None:
-    """Refuses a ratio out of range and an unknown thresholder."""
+    """Rejects a ratio that is out of range and an unknown thresholder."""
     if not 0 < ratio <= 1:
         raise TrothError(f"a rationale's ratio must lie in (0, 1], not {ratio}")
     if thresholder not in _NAMES:
@@ -54,7 +55,7 @@ def require(ratio: float, thresholder: str) -> None:
 
 
 def top_k(scores: ArrayLike, ratio: float) -> list[int]:
-    """The words with the highest scores, in reading order; ties go to the earlier word.
+    """The words with the highest scores, in reading order; on ties, the earlier word.
 
     >>> top_k([0.1, 0.5, 0.2, 0.5], 0.5)
     [1, 3]
@@ -65,7 +66,7 @@ def top_k(scores: ArrayLike, ratio: float) -> list[int]:
 
 
 def contiguous(scores: ArrayLike, ratio: float) -> list[int]:
-    """The words of the span with the largest sum, the leftmost of equal ones.
+    """The words of the span with the largest sum; on ties, the leftmost span.
 
     >>> contiguous([1, 0, 2, 0, 1, 1], 0.5)
     [0, 1, 2]
@@ -81,14 +82,14 @@ def contiguous(scores: ArrayLike, ratio: float) -> list[int]:
 
 @dataclass(frozen=True)
 class Rationale:
-    """What is left of an example: the words chosen, as text and as character spans of the original."""
+    """The rationale of an example: the selected words, as text and as character spans of the original."""
 
     example: Example
     text: str
     spans: tuple[Span, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, a line of the exported file."""
+        """Plain data for one line of the exported file."""
         example = self.example
         pair = {} if example.text_pair is None else {"text_pair": example.text_pair}
         return {"id": example.id, "text": self.text, **pair, "label": example.label, "spans": [*map(list, self.spans)],
@@ -96,7 +97,7 @@ class Rationale:
 
 
 def rationale_of(attribution: Attribution, ratio: float, thresholder: Thresholder = "top_k") -> Rationale:
-    """The rationale that an attribution's scores choose."""
+    """The rationale selected by an attribution's scores."""
     require(ratio, thresholder)
     example, encoding = attribution.example, attribution.question.encoding
     first = [unit for unit, segment in enumerate(encoding.unit_segments) if segment == 0]
@@ -108,7 +109,7 @@ def rationale_of(attribution: Attribution, ratio: float, thresholder: Thresholde
     for unit in chosen:
         start, end = attribution.spans[unit]
         if before is not None:
-            # Neighbors stay as they stood; what lay between others is gone.
+            # Adjacent words keep the text between them; other gaps become a space.
             text += example.text[attribution.spans[before][1] : start] if unit == before + 1 else " "
         text, before = text + example.text[start:end], unit
     return Rationale(example, text, tuple(attribution.spans[unit] for unit in chosen))
@@ -124,7 +125,7 @@ def rationales(
     magnitude: bool = False,
     seed: int = 0,
 ) -> list[Rationale]:
-    """One rationale per example, chosen by the support model's explanation of the class it predicts."""
+    """One rationale per example, selected by the support model's explanation of its predicted class."""
     require(ratio, thresholder)
     attributions = explain_each(Prober(support), list(examples), explainer, units="word", seed=seed)
     return [rationale_of(each.magnitude() if magnitude else each, ratio, thresholder) for each in attributions]
@@ -132,14 +133,14 @@ def rationales(
 
 @dataclass(frozen=True)
 class Fresh:
-    """A finished pipeline: the classifier's folder, its rationales by split, and what it says of those to test on."""
+    """A finished pipeline: the classifier's folder, the rationales by split, and its logits on evaluation splits."""
 
     folder: Path
     data: Mapping[str, Data]
     logits: Mapping[str, Tensor]  # by split, [examples, classes]
 
     def macro_f1(self, split: str = "test") -> float:
-        """Of the classifier, on rationales."""
+        """The macro-F1 of the classifier on the rationales of a split."""
         labels = torch.tensor([int(str(example.label)) for example in self.data[split]])
         return quality("macro_f1", self.logits[split], labels)
 
@@ -160,8 +161,9 @@ def fresh(
 ) -> Fresh:
     """Extracts the rationales of train, validation and test, exports them, and trains a classifier on them alone.
 
-    `out` gets rationales-train.jsonl and so on, and the classifier in `model`; called again, it resumes. `settings`
-    are those of `train`; labels are class numbers. The best epoch is chosen, and the classifier judged, by macro-F1.
+    Writes rationales-train.jsonl and so on to `out`, and the classifier to `out`/model; when called again, it resumes.
+    `settings` are those of `train`; labels are class indices. Macro-F1 selects the best epoch and evaluates the
+    classifier.
     """
     require(ratio, thresholder)
     if missing := {"train", "validation"} - splits.keys():
@@ -190,20 +192,20 @@ def fresh(
 
 
 def export(path: Path, found: Sequence[Rationale], how: Mapping[str, Any]) -> None:
-    """Rationales as lines of JSON, and next to them how they were made."""
+    """Writes rationales as JSON lines, and a JSON file next to them that records how they were made."""
     lines = "".join(json.dumps(rationale.to_dict(), ensure_ascii=False) + "\n" for rationale in found)
     write_aside(path, lines.encode(), sole_writer=True)
     write_json(path.with_suffix(".json"), how, indent=2)
 
 
 def imported(path: Path) -> list[Example]:
-    """The inputs an exported file holds."""
+    """The inputs in an exported file."""
     rows = [reading.parse_json(line) for line in reading.lines(path)]
     return [Example(row["id"], row["text"], row.get("text_pair"), row["label"]) for row in rows]
 
 
 def _stored(path: Path, how: Mapping[str, Any], count: int) -> list[Example] | None:
-    """The inputs an earlier call exported in the same way; None where there are none, or damaged ones."""
+    """The inputs that an earlier call exported with the same settings; None if they are missing or damaged."""
     try:
         if reading.json_of(path.with_suffix(".json")) != how:
             return None

@@ -1,4 +1,4 @@
-"""Anybody else's explanation (Captum, SHAP, ferret, a human) as an attribution, to be measured like ours."""
+"""Turns explanations from elsewhere (Captum, SHAP, ferret, a human) into attributions that can be measured."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ def import_scores(
     units: UnitKind,
     signed: bool | None,
 ) -> Attribution:
-    """Scores of character spans, of tokens or of our units, summed into units as our own token scores are."""
+    """Imports scores of character spans, tokens or troth's units, summed into units in the same way as token scores."""
     if spans is not None and tokens is not None:
         raise TrothError("scores belong to spans or to tokens, not to both; pass one of them")
     classifier = load_model(model)
@@ -66,7 +66,7 @@ def attribution_of(
     tokens: Sequence[str] | None = None,
     signed: bool | None = None,
 ) -> Attribution:
-    """Scores of spans, tokens or units as the answer to a question; what lies in no unit is the rest."""
+    """An attribution from scores of spans, tokens or units; scores outside of all units are summed into `rest`."""
     encoding = question.encoding
     numbers = _numbers(encoding.example, scores)
     _check(encoding, numbers, spans, tokens)
@@ -89,7 +89,7 @@ def attribution_of(
 
 
 def _numbers(example: Example, scores: Any) -> np.ndarray[Any, Any]:
-    """The scores as an array that single precision, in which they are kept, can hold."""
+    """The scores as an array, if they fit into single precision, in which attributions store them."""
     try:
         if isinstance(scores, Tensor) and not scores.is_complex():
             scores = scores.detach().double().cpu()
@@ -135,13 +135,13 @@ def _check(
 
 
 def _own_tokens(model: TextClassifier, encoding: Encoding) -> list[str] | None:
-    """The model's own tokens of the example, special ones included; None where it has no tokenizer."""
+    """The model's own tokens of the example, with special tokens; None if it has no tokenizer."""
     return None if model.tokenizer is None else list(model.tokenizer.convert_ids_to_tokens(encoding.ids.tolist()))
 
 
 def _joined(encoding: Encoding, spans: Sequence[Span | None]) -> np.ndarray[Any, Any]:
-    """The unit of every span; -1 for special tokens and for what the model never read."""
-    # What comes after the last unit joins it, unless the text was cut off there.
+    """The unit index of every span; -1 for special tokens and for text that the model did not read."""
+    # Text after the last unit belongs to it, unless the input was truncated there.
     cut = encoding.truncated and encoding.unit_spans
     end = encoding.unit_spans[-1][1] if cut else len(encoding.example.text) + 1
     read = [number for number, span in enumerate(spans) if span is not None and span[0] < end]

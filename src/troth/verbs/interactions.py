@@ -1,4 +1,4 @@
-"""`interactions`: which units act together in a text, and how much that foretells of what the model says."""
+"""`interactions`: which units of a text act together, and how well that predicts the model's outputs."""
 
 from __future__ import annotations
 
@@ -35,12 +35,14 @@ def interactions(
     held_out: int = 128,
     progress: bool = True,
 ) -> Attributions:
-    """Per text its Shapley interactions: `.pairs` are (unit, unit, value) with the numbers of two units, the strongest
-    first; above 0 the two push toward the target more together than the sum of what each does alone.
+    """Returns the Shapley interactions of each text: `.pairs` are (unit, unit, value) with two unit indices, the
+    strongest first; a positive value means that the two together push toward the target more than the sum of what each
+    does alone.
 
-    The values are the Shapley interaction index of order two (SII), exact where a text has at most `samples` maskings
-    (up to 10 units), else unbiased estimates with `.errors`. `tolerance=0.1` stops as soon as every pair is known to
-    ± 10 % of the strongest. `.scores` are the Shapley values, `.forecast` says how well both foretell maskings.
+    The values are the Shapley interaction index of order two (SII), exact if a text has at most `samples` maskings (up
+    to 10 units), and otherwise unbiased estimates with `.errors`. `tolerance=0.1` stops as soon as every pair is known
+    to within ± 10 % of the strongest. `.scores` are the Shapley values, and `.forecast` says how well both predict the
+    outputs for held-out maskings.
     """
     method = ShapleyInteractions(samples=samples, of=of, tolerance=tolerance, held_out=held_out)
     return explain(

@@ -1,4 +1,4 @@
-"""`measure`: asks a metric about every attribution."""
+"""`measure`: computes metrics for every attribution."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -61,10 +61,11 @@ def measure(
     seed: int = 0,
     progress: bool = True,
 ) -> Scores | dict[str, Scores]:
-    """One score per attribution; several metrics give a dict of such lists, by the spec of each.
+    """Returns one score per attribution; several metrics return a dict of such lists, by the spec of each.
 
-    Metrics that explain again use `explainer`, or else the one each attribution was made with: absolute scores where
-    the attribution's are (`.magnitude()`). `progress` is a bar on a terminal or in a notebook.
+    Metrics that re-explain use `explainer`, or by default the method each attribution was made with; absolute scores if
+    the attribution has absolute scores (`.magnitude()`). `progress` shows a progress bar on a terminal or in a
+    notebook.
     """
     if isinstance(attributions, Attribution):
         attributions = [attributions]
@@ -73,7 +74,7 @@ def measure(
         arguments.of_kind("each of attributions", attribution, Attribution, "an Attribution")
 
     def scores(judge: Metric) -> Scores:
-        # A prober for each metric: what one has asked would change how the next one's rows are batched.
+        # One prober per metric: the requests of one metric would change how those of the next are batched.
         each = measure_each(Prober(classifier, masking), attributions, judge, explainer=explainer, seed=seed)
         tracked = track(each, len(attributions), catalog.spec(judge), shown=progress)
         return Scores(tracked, catalog.spec(judge), [attribution.example.id for attribution in attributions])
@@ -93,7 +94,7 @@ def measure_each(
     explainer: str | Explainer | None = None,
     seed: int = 0,
 ) -> Iterator[Score]:
-    """As `measure`, one score at a time."""
+    """As `measure`, but yields one score at a time."""
     judge = catalog.build("metrics", metric)
     require_outputs([judge], prober.model)
     if isinstance(judge, OwnMetric):
@@ -103,12 +104,12 @@ def measure_each(
         _check(prober.model, attribution, judge, name)
 
     def made_with(attribution: Attribution) -> tuple[str, bool] | None:
-        """What an attribution is explained again with; None = the same for all of them."""
+        """The method that re-explains an attribution, as a grouping key; None if it is the same for all."""
         return (attribution.explainer, attribution.signed) if judge.explains_again and explainer is None else None
 
     @cache
     def again(made: tuple[str, bool] | None) -> tuple[Metric, Explainer | None]:
-        """The metric and what it explains again with."""
+        """The metric and the explainer that it uses for re-explaining."""
         if not judge.explains_again:
             return judge, None
         method = _explainer_of(*made) if made is not None else catalog.build("explainers", explainer)
@@ -129,7 +130,7 @@ def measure_each(
 def _batches(
     prober: Prober, metric: Metric, method: Explainer | None, attributions: Iterator[Attribution]
 ) -> Iterator[list[Attribution]]:
-    """As many at a time as the metric takes, and as what explains again can work on."""
+    """Batches of as many attributions as the metric accepts and the re-explaining method can process."""
     if method is not None and metric.batch_size is None:
         return batches_by_cost(attributions, lambda each: each.question.n_units, method, prober)
     return iter(lambda: list(islice(attributions, metric.batch_size or prober.texts_at_once)), [])
@@ -140,7 +141,7 @@ def _seeded(question: Question, seed: int) -> Question:
 
 
 def _explainer_of(spec: str, signed: bool) -> Explainer | None:
-    """What an attribution was made with, absolute where its scores are; None where they came from outside."""
+    """The method of an attribution, absolute if its scores are; None for imported scores."""
     if not spec:
         return None
     method: Explainer = catalog.build("explainers", spec)
@@ -158,7 +159,7 @@ def _refusing(metric: str) -> Explain:
 
 
 def require_model_of(attribution: Attribution, model: TextClassifier) -> None:
-    """One line where an attribution explains another model."""
+    """Raises an error if an attribution explains another model."""
     if attribution.model and attribution.model != model.fingerprint:
         raise TrothError(
             f"example {attribution.example.id} was explained on another model ({attribution.model}, not "

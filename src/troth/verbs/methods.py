@@ -1,4 +1,4 @@
-"""The methods of a table: names, specs, explainers, functions, attributions and references to code, each with its name.
+"""The named methods of a table: names, specs, explainers, functions, attributions or references to code.
 
 {"mine": my_function, "captum_ig": attributions, "other": MyExplainer(), "ig": "integrated_gradients(steps=20)"}
 """
@@ -25,23 +25,23 @@ _WAYS = "a name such as leave_one_out, an explainer, a function (model, example)
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """An explainer as a table shows it and as a stored cell knows it."""
+    """An explainer, with its name in tables and its identity in stored cells."""
 
     name: str
     explainer: Explainer
-    full: str  # with every option
-    code: str | None = None  # fingerprint of what somebody wrote; None for troth's own methods
-    in_memory: bool = False  # no other process can load it
+    full: str  # the spec with every option
+    code: str | None = None  # fingerprint of user code; None for troth's own methods
+    in_memory: bool = False  # cannot be loaded by other processes
     made_in_run: bool = False  # its files come from a cell of the same run, whose name in their path identifies them
 
     @cached_property
     def files(self) -> str | None:
-        """The hash of the files it reads, once they are read; None where it reads none that need it."""
+        """The hash of the files that the explainer reads, once read; None if it reads none that need one."""
         return None if self.made_in_run else self.explainer.files
 
 
 def methods(given: Iterable[Given | Method] | Mapping[str, Given], home: Path | None = None) -> list[Method]:
-    """Every method once, under its own name; the code that references name is run here."""
+    """Every method once, by its own name; the code that references point to is run here."""
     if isinstance(given, Mapping):
         return [_named(name, method(thing, home, name)) for name, thing in given.items()]
     if isinstance(given, str | Explainer) or callable(given):
@@ -58,19 +58,19 @@ def methods(given: Iterable[Given | Method] | Mapping[str, Given], home: Path | 
 
 
 def by_name(given: Iterable[Given] | Mapping[str, Given]) -> dict[str, Explainer]:
-    """Explainers under their names, those given as text under that text."""
+    """Explainers by name; a method given as text keeps that text as its name."""
     if isinstance(given, Mapping):
         return {each.name: each.explainer for each in methods(given)}
     return {each if isinstance(each, str) else method(each).name: method(each).explainer for each in given}
 
 
 def usual_explainer(model: TextClassifier) -> str:
-    """The method where none is named: gradients where the model shows its inside, else erasing one unit at a time."""
+    """The default method: gradients if the model exposes its internals, otherwise erasing one unit at a time."""
     return "leave_one_out" if model.erases_only else "integrated_gradients"
 
 
 def method(thing: Given, home: Path | None = None, name: str = "") -> Method:
-    """What a user gives as a method; `name` is what the table calls it, by default its own."""
+    """The method for what a user passed; `name` is its name in tables, by default its own."""
     reference = user_code.read(thing)
     if reference is not None:
         return from_reference(reference, home or Path.cwd(), name)
@@ -97,7 +97,7 @@ def method(thing: Given, home: Path | None = None, name: str = "") -> Method:
 
 
 def from_reference(reference: user_code.Reference, home: Path, name: str = "") -> Method:
-    """The explainer or function that `file.py:Name` names; its code is run."""
+    """The explainer or function that `file.py:Name` refers to; its code is run."""
     thing = user_code.load(reference, home)
     text = user_code.text_of(reference, home)
     options = catalog.parse(reference.name + reference.options)[1]
@@ -132,12 +132,12 @@ def _of_function(function: Callable[..., Any], name: str) -> Method:
     named = name or getattr(function, "__name__", "") or catalog.name_of(function)
     if named == "<lambda>":
         raise TrothError("a lambda has no name; give it one: {'mine': lambda model, example: …}")
-    arguments_of(function, named)  # raises where it asks for what there is not
+    arguments_of(function, named)  # raises an error for unknown arguments
     return Method(named, OwnFunction(named, function), named, fingerprint(function), in_memory=True)
 
 
 def _catalogued(explainer: Explainer, name: str) -> Method:
-    """An explainer of the catalog, or an object of the user's own class."""
+    """An explainer of the catalog, or an object of a user's own class."""
     full = catalog.spec(explainer, full=True)
     shown = name or catalog.spec(explainer)
     if catalog.is_ours(type(explainer)):
@@ -156,7 +156,7 @@ def _named(name: Any, found: Method) -> Method:
 
 
 def _construct(cls: type[Any], name: str, options: Mapping[str, Any]) -> Any:
-    with calling(name):  # an abstract class, or one with its own __init__
+    with calling(name):  # for abstract classes, or classes with their own __init__
         return catalog.construct(cls, name, options)
 
 
@@ -167,6 +167,6 @@ def _require_signed(explainer: Explainer) -> None:
 
 
 def _free(name: str, reference: user_code.Reference) -> str:
-    """A method's own name, unless the catalog has one of that name."""
+    """A method's own name, unless the catalog already has that name."""
     taken = name.partition("(")[0] in catalog.names("explainers")
     return reference.head + reference.options if taken else name

@@ -1,13 +1,13 @@
-"""Explainers that the user brings: a function, or attributions that were computed elsewhere (Captum, another run).
+"""Explainers supplied by the user: a function, or attributions that were computed elsewhere (Captum, another run).
 
-A function is given a text, by the names of its arguments, and returns scores.
+A function receives what the names of its arguments say, and returns scores for one text.
 
     def mine(model, example, target): ...     # any of: text, example, model, target, seed
 
-`model` is the loaded model (`.model` its network, `.tokenizer`; a black box has `.predict`), `target` a class's index.
-It may return one number per word (of troth's or between blanks), (tokens, scores), (spans, scores), [(token, score), …]
-or [(start, end, score), …] or an Attribution. Attributions are matched to the examples of a bench by text. Both are of
-whole texts only, so metrics that erase step by step keep their first order.
+`model` is the loaded model (`.model` its network, `.tokenizer`; a black box has `.predict`), `target` a class index.
+It may return one number per word (troth's words or those between blanks), (tokens, scores), (spans, scores),
+[(token, score), …], [(start, end, score), …] or an Attribution. Attributions are matched to the examples of a bench by
+text. Both explain only whole texts, so metrics that erase step by step keep the first ranking.
 """
 
 import inspect
@@ -34,17 +34,17 @@ _FORMS = "one number per word, (tokens, scores), (spans, scores) or [(start, end
 
 @dataclass(frozen=True, eq=False)
 class OwnExplainer(Explainer, SelfNamed):
-    """What a function and attributions have in common: there is one explanation per text."""
+    """The common base of functions and given attributions, which have one explanation per text."""
 
     signed: ClassVar[bool] = True
-    recursive: ClassVar[bool] = True  # it cannot read an input of which words are erased
+    recursive: ClassVar[bool] = True  # it cannot explain an input with erased words
 
     name: str = field(repr=False)
     model: TextClassifier | None = field(default=None, repr=False, kw_only=True)
 
     @property
     def follows_target(self) -> bool:
-        """Whether it explains the class that it is asked about."""
+        """Whether it explains the requested class, rather than a fixed one."""
         return False
 
     def prepare(self, prober: Prober, encodings: Sequence[Encoding]) -> Self:
@@ -57,7 +57,7 @@ class OwnFunction(OwnExplainer):
 
     @property
     def gives_signed(self) -> bool:
-        """As the function says of itself (`mine.signed = False`); by default its scores may be negative."""
+        """Whether scores may be negative: by default they may; a function can set `mine.signed = False`."""
         return bool(getattr(self.function, "signed", True))
 
     @property
@@ -108,21 +108,21 @@ class OwnFunction(OwnExplainer):
 
 
 def arguments_of(function: Callable[..., Any], name: str) -> tuple[str, ...]:
-    """What a method's function is given."""
+    """The arguments that a method's function receives."""
     return names_of_arguments(function, name, _ARGUMENTS, _BY_PLACE)
 
 
 def names_of_arguments(
     function: Callable[..., Any], name: str, known: Sequence[str], by_place: Mapping[int, tuple[str, ...]]
 ) -> tuple[str, ...]:
-    """What a function of the user's is given: by the names of its arguments, else by their number."""
+    """The arguments that a user's function receives, by their names or else by their number."""
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # built in
+    except (TypeError, ValueError):  # built-in functions have no signature
         return by_place[1]
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     places = [parameter for parameter in parameters if parameter.kind in kinds]
-    # What has a default is the function's own, unless it has one of our names.
+    # Arguments with a default belong to the function itself, unless they have a known name.
     wanted = [each.name for each in places if each.default is inspect.Parameter.empty or each.name in known]
     if wanted and set(wanted) <= set(known):
         return tuple(wanted)
@@ -148,7 +148,7 @@ class OwnAttributions(OwnExplainer):
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all texts, units and scores."""
+        """A hash of all texts, units and scores of the attributions."""
         return digest(
             [
                 [
@@ -160,7 +160,7 @@ class OwnAttributions(OwnExplainer):
         )
 
     def require(self, examples: Iterable[Example]) -> None:
-        """One line where an example has no attribution."""
+        """Raises an error if an example has no attribution."""
         examples = list(examples)
         texts = {_text(attribution.example) for attribution in self.attributions}
         missing = [example for example in examples if _text(example) not in texts]

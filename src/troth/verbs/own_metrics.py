@@ -1,10 +1,10 @@
-"""Metrics that the user brings: a class or object that extends Metric, a function, or a reference to one in a file.
+"""Metrics supplied by the user: a class or object that extends Metric, a function, or a reference to one in a file.
 
-A function is given what the names of its arguments say, and returns a number, or None where there is none to give:
+A function receives what the names of its arguments say, and returns a number, or None if the score is undefined:
 
     def mine(model, example, attribution): ...  # any of: text, example, model, attribution, target, seed
 
-High is better, unless it says otherwise: `mine.higher_is_better = False`.
+Higher is better by default; to change this, set `mine.higher_is_better = False`.
 """
 
 import dataclasses
@@ -64,16 +64,16 @@ class OwnMetric(Metric, catalog.SelfNamed):
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """A metric as a table shows it and as a stored cell knows it."""
+    """A metric, with its name in tables and its identity in stored cells."""
 
     name: str
     metric: Metric
-    full: str  # with every option
-    code: str | None = None  # fingerprint of what somebody wrote; None for troth's own metrics
-    in_memory: bool = False  # no other process can load it
+    full: str  # the spec with every option
+    code: str | None = None  # fingerprint of user code; None for troth's own metrics
+    in_memory: bool = False  # cannot be loaded by other processes
 
     def settled(self, explainers: Sequence[Explainer], data: Data) -> Self:
-        """Itself with the options that were left open chosen once."""
+        """The same metric, with options that were left open chosen for these explainers and data."""
         chosen = self.metric.settled(explainers, data)
         if chosen is self.metric or chosen == self.metric:
             return self
@@ -84,7 +84,7 @@ class Judge:
 
     @property
     def facts(self) -> Mapping[str, Any] | None:
-        """What a table must know of it without running its code; None where the catalog has its class."""
+        """What a table needs to know about a metric without running its code; None if the catalog has its class."""
         if self.code is None or catalog.is_class("metrics", catalog.name_of(self.metric)):
             return None
         erases = isinstance(self.metric, Erasing)
@@ -96,7 +96,7 @@ class Judge:
 
 
 def judges(given: Iterable[GivenMetric | Judge], home: Path | None = None) -> list[Judge]:
-    """Every metric once, under its own name; the code that references name is run here."""
+    """Every metric once, by its own name; the code that references point to is run here."""
     unique: dict[str, Judge] = {}
     for thing in given:
         found = thing if isinstance(thing, Judge) else judge(thing, home)
@@ -109,7 +109,7 @@ def judges(given: Iterable[GivenMetric | Judge], home: Path | None = None) -> li
 
 
 def judge(thing: GivenMetric, home: Path | None = None) -> Judge:
-    """What a user gives as a metric."""
+    """The metric for what a user passed."""
     reference = user_code.read(thing)
     if reference is not None:
         return _from_reference(reference, home or Path.cwd())
@@ -131,7 +131,7 @@ def judge(thing: GivenMetric, home: Path | None = None) -> Judge:
 
 
 def by_name(given: Iterable[GivenMetric]) -> dict[str, Metric]:
-    """Metrics under their specs, those given as text under that text."""
+    """Metrics by name; a metric given as text keeps that text as its name."""
     return {thing if isinstance(thing, str) else judge(thing).name: judge(thing).metric for thing in given}
 
 
@@ -178,7 +178,7 @@ def _of_function(function: Callable[..., Any], name: str) -> Judge:
         raise TrothError("a lambda has no name; write a function with def")
     if name in catalog.names("metrics") and catalog.function("metrics", name) is not function:
         raise TrothError(f"troth has a metric called {name}; give your function another name")
-    names_of_arguments(function, name, _ARGUMENTS, _BY_PLACE)  # raises where it asks for what there is not
+    names_of_arguments(function, name, _ARGUMENTS, _BY_PLACE)  # raises an error for unknown arguments
     return Judge(name, OwnMetric(name, function), name, fingerprint(function), in_memory=True)
 
 

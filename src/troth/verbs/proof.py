@@ -1,9 +1,9 @@
-"""`prove`: erases what an explanation puts first, on its own text, and as many random units; and asks the model.
+"""`prove`: runs the model without the top units of an explanation and, for comparison, without as many random units.
 
-The random choices of one text are shared by all its methods. Where there are no more choices than would be drawn, all
-of them are asked about, and the share that does as well is exact; otherwise it is (1 + how many) / (1 + drawn), which
-is never too small. A tie counts as doing as well. `comparison` says which method is most faithful, and when that can
-be said.
+The random choices of a text are shared by all its methods. If there are no more possible choices than would be drawn,
+all of them are evaluated, and the share that does at least as well is exact; otherwise it is (1 + how many) / (1 +
+drawn), which is never too small. Ties count as doing as well. `comparison` decides which method is most faithful, if
+that can be decided.
 """
 
 import itertools
@@ -34,7 +34,7 @@ from troth.verbs.comparison import SAME, compare
 from troth.verbs.measure import require_model_of
 
 RATIO, CHOICES = 0.2, 100
-_FEWEST = 20  # choices, below which 5 % cannot be seen
+_FEWEST = 20  # below this many choices, no p-value can reach 5 %
 
 
 @overload
@@ -68,10 +68,11 @@ def prove(
     choices: int = CHOICES,
     masking: str | Masking | None = None,
 ) -> Attributions | Explanations:
-    """The same attributions with their `.proof`: what the model says without their top units, and without random ones.
+    """Returns the attributions with their `.proof`: model outputs without their top units, and without random ones.
 
-    Takes what `explain` gives, of one method or of several; those of one text are compared. Without `masking`: what
-    the model was trained for, else `mask_token`, else `delete`. A text without units has no proof.
+    Accepts what `explain` returns, for one method or several; the methods of one text are compared. By default,
+    `masking` is the one that the model was trained for, else `mask_token`, else `delete`. A text without units has no
+    proof.
     """
     classifier = load_model(model)
     if isinstance(attributions, Mapping):
@@ -104,7 +105,7 @@ def prove(
 
 
 def masking_of_proof(model: TextClassifier, chosen: str | Masking | None) -> str:
-    """The masking that the user chose, if it erases alike every time; else how the model's texts are usually erased."""
+    """The user's masking if it is deterministic; otherwise the usual masking for the model."""
     by: Masking = catalog.build("maskings", usual_masking(model) if chosen is None else chosen)
     return usual_masking(model) if by.stochastic else catalog.spec(by)
 
@@ -118,7 +119,7 @@ def passes_of(
     segments: Segments = "first",
     proof: bool = True,
 ) -> dict[str, int]:
-    """About how many inputs the model reads for each method, and for the proof: of an endpoint, requests."""
+    """The approximate number of model inputs (for an endpoint, requests) for each method and for the proof."""
     counts = [encoding.n_units for encoding in model.encode(examples, units, segments)]
     passes = {name: round(sum(1 + method.passes(count) for count in counts)) for name, method in methods.items()}
     choices = (min(CHOICES, math.comb(count, count_of(RATIO, count))) for count in counts if count)
@@ -126,7 +127,7 @@ def passes_of(
 
 
 def count_of(ratio: float, n_units: int) -> int:
-    """How many units are erased: the nearest whole number, and at least one.
+    """How many units are erased: rounded to the nearest integer, and at least one.
 
     >>> [count_of(0.2, n_units) for n_units in (1, 7, 8, 12, 13)]
     [1, 1, 2, 2, 3]
@@ -185,7 +186,7 @@ def proofs_of(attributions: Sequence[Attribution], ratio: float, most: int, mask
             )
 
     found = list(proofs())
-    # Of two classes, one's loss is the other's gain: only explanations of the same class compete.
+    # With two classes, one's loss is the other's gain, so only explanations of the same class are compared.
     for target in {attribution.target for attribution in attributions}:
         places = [place for place, attribution in enumerate(attributions) if attribution.target == target]
         best = compare([found[place] for place in places]).best if len(places) > 1 else None
@@ -196,7 +197,7 @@ def proofs_of(attributions: Sequence[Attribution], ratio: float, most: int, mask
 
 
 def _said(attribution: Attribution, answer: Answers, row: int) -> str:
-    """What the model says of a row: the class, or whether the label explained holds; values say nothing more."""
+    """The model's prediction for a row: the class, or whether the explained label holds; empty for values."""
     if answer.outputs == "values":
         return ""
     name = attribution.label(attribution.target)

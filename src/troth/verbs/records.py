@@ -1,8 +1,8 @@
-"""The record of a decision: one JSON file with all that is needed to explain it again, signed by a hash of its content.
+"""The record of a decision: one JSON file with everything needed to explain it again, signed by a content hash.
 
 A plain signature (sha256) shows that a file was not damaged. It does not show who wrote it: anybody can change a file
-and hash it again. A signature with a key of the user's (hmac-sha256) shows that whoever wrote the file had the key.
-Neither shows that what the file says is true; `troth verify` computes that again.
+and hash it again. A signature with a user's key (hmac-sha256) shows that whoever wrote the file had the key. Neither
+shows that the content is true; `troth verify` computes it again.
 """
 
 import hashlib
@@ -24,24 +24,24 @@ from troth.models import TextClassifier
 
 FORMAT = 2
 _KIND = "troth decision"
-_SHORTEST_KEY, _LONGEST_KEY = 16, 4096  # bytes
+_SHORTEST_KEY, _LONGEST_KEY = 16, 4096  # in bytes
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4}")
 
 
-# The fields of a record and their types: a file with others, or with fewer, is not a record.
+# The fields of a record and their types: a file with additional or missing fields is not a record.
 
 
 @dataclass(frozen=True)
 class RecordedModel:
     name: str
-    source: str  # what loads it again, with these options
+    source: str  # the source that loads the model again, with these options
     options: Mapping[str, Any]
     fingerprint: str
 
 
 @dataclass(frozen=True)
 class Proving:
-    """How the evidence was gathered: the options of `prove`."""
+    """The options of `prove`."""
 
     ratio: float
     choices: int
@@ -50,7 +50,7 @@ class Proving:
 
 @dataclass(frozen=True)
 class RecordSettings:
-    """The options of `explain`; what was not given has its default."""
+    """The options of `explain`; omitted ones have their defaults."""
 
     seed: int
     units: str = "word"
@@ -63,7 +63,7 @@ class RecordSettings:
 
 @dataclass(frozen=True)
 class Together:
-    """The texts that were explained together."""
+    """The run that a record belongs to: an ID and the number of texts that were explained together."""
 
     id: str
     texts: int
@@ -71,7 +71,7 @@ class Together:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `Attribution.to_dict` gives."""
+    """The output of `Attribution.to_dict`."""
 
     id: str
     text: str
@@ -99,14 +99,14 @@ class Explanation:
     truncated: int
     prompt: Sequence[Sequence[str | int | None]]
     continuation: Sequence[str]
-    word: Sequence[int] | None  # the characters of the word whose label is explained
+    word: Sequence[int] | None  # the character span of the word whose label is explained
     note: str
     proof: Proof | None
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The whole file."""
+    """The complete file."""
 
     kind: str
     format: int
@@ -135,9 +135,9 @@ def decision(
     comparison: str,
     key: bytes | None = None,
 ) -> dict[str, Any]:
-    """The record of one text: `source` and `options` load the model again, `settings` are those of `explain`.
+    """The record of one text: `source` and `options` load the model again, and `settings` are those of `explain`.
 
-    `settings["proof"]` holds those of `prove`; `run` names the texts that were explained together.
+    `settings["proof"]` holds those of `prove`; `run` identifies the texts that were explained together.
     """
     first = attributions[0]
     facts = {
@@ -163,7 +163,7 @@ def decision(
 
 
 def signature(facts: Mapping[str, Any], key: bytes | None = None) -> str:
-    """A hash of all that a record says, but itself; with a key, one that nobody without the key can compute."""
+    """A hash of a record without its signature field; with a key, only holders of the key can compute it."""
     said = {name: value for name, value in facts.items() if name != "signature"}
     try:
         plain = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
@@ -175,7 +175,7 @@ def signature(facts: Mapping[str, Any], key: bytes | None = None) -> str:
 
 
 def read_key(path: Path) -> bytes:
-    """The bytes of a key file, all of them."""
+    """The content of a key file."""
     try:
         key = reading.content(path)
     except OSError as error:
@@ -189,7 +189,7 @@ def read_key(path: Path) -> bytes:
 
 
 def write(folder: Path, decisions: Sequence[Mapping[str, Any]]) -> list[Path]:
-    """One file per decision, next to those of earlier runs; its name holds its time, its id and its signature."""
+    """Writes one file per decision, next to those of earlier runs, named by its time, ID and signature."""
     paths = []
     for number, facts in enumerate(decisions):
         when = re.sub(r"[^\dT]", "", facts["time"].partition("+")[0])
@@ -211,7 +211,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What a record says, with every field of its type and no other; not that its signature or its content holds."""
+    """Reads a record and checks its fields and their types, but neither its signature nor its truth."""
     try:
         facts = reading.parse_json(reading.content(path), strict=True)
     except OSError as error:
@@ -237,7 +237,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def fault_of_signature(facts: Mapping[str, Any], key: bytes | None = None) -> str:
-    """Why the signature does not hold; empty where it does."""
+    """Why the signature is invalid; empty if it is valid."""
     known = str(facts.get("signature"))
     has_key = known.startswith("hmac-sha256:")
     if has_key and key is None:
@@ -252,5 +252,5 @@ def fault_of_signature(facts: Mapping[str, Any], key: bytes | None = None) -> st
 
 
 def is_changed(facts: Mapping[str, Any]) -> bool:
-    """Whether a record is not as it was signed, as far as that shows without a key."""
+    """Whether a record was changed after it was signed, as far as can be detected without a key."""
     return not str(facts.get("signature")).startswith("hmac-") and bool(fault_of_signature(facts))

@@ -1,4 +1,4 @@
-"""Which examples are explained: those of some ids, those that the model gets wrong, or those it gets right."""
+"""Selects the examples to explain: by ID, or those that the model gets wrong or right."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -13,11 +13,11 @@ from troth.engine.routines import Routine
 from troth.models import TextClassifier
 from troth.models.targets import gold_class
 
-_CHUNK = 256  # examples that are read at a time, until there are as many as asked for
+_CHUNK = 256  # examples read at a time, until enough are found
 
 
 def of_ids(data: Data, ids: Iterable[str]) -> list[Example]:
-    """The examples of these ids, in this order."""
+    """The examples with these IDs, in this order."""
     by_id = {example.id: example for example in data}
     for each in ids:
         if each not in by_id:
@@ -26,7 +26,7 @@ def of_ids(data: Data, ids: Iterable[str]) -> list[Example]:
 
 
 def decided(model: TextClassifier, data: Data, *, wrong: bool, limit: int | None = None) -> list[Example]:
-    """The first examples whose gold class the model does not predict, or those whose it does."""
+    """The first examples for which the model does not predict the gold class (`wrong`), or for which it does."""
     if model.outputs != "classes":
         raise TrothError(f"{model.name} does not choose one class, so no example is right or wrong; leave --only out")
     unlabelled = next((example for example in data if example.label is None), None)

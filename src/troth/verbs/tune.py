@@ -1,5 +1,5 @@
-"""λ of the salience recipe, searched as SaLoss does: of several trainings the one whose attention flips the
-development predictions with the smallest share of tokens erased.
+"""Searches the weight λ of the salience recipe as SaLoss does: of several trainings, it selects the one whose attention
+flips the development predictions with the smallest share of tokens erased.
 """
 
 import os
@@ -29,7 +29,7 @@ _TRIALS = "lambda"
 
 
 def with_salience(recipe: recipes.RecipeLike, **changes: Any) -> recipes.Recipe:
-    """A recipe whose salience has another source, weight (λ) or variant.
+    """A recipe with another source, weight (λ) or variant of its salience.
 
     >>> recipes.spec(with_salience("masked + salience", weight=0.01))
     'masked + salience(weight=0.01)'
@@ -43,7 +43,7 @@ def with_salience(recipe: recipes.RecipeLike, **changes: Any) -> recipes.Recipe:
 
 
 def best_weight(flips: Mapping[float, float]) -> float:
-    """The λ with the lowest flip fraction; of equal ones the smallest, which changes least.
+    """The λ with the lowest flip fraction; on ties the smallest, which changes the training least.
 
     >>> best_weight({0.01: 0.5, 0.001: 0.4, 0.0001: 0.4})
     0.0001
@@ -60,9 +60,10 @@ def search(
     weights: Sequence[float] = WEIGHTS,
     **options: Any,
 ) -> Trained:
-    """As `train` with each λ; the one with the lowest development flip fraction of attention becomes `out`.
+    """As `train` with each λ; the training with the lowest development flip fraction of attention becomes `out`.
 
-    train.json's `lambda_search` has them all; the trials stay in `out`/lambda, so a search that was stopped resumes.
+    train.json records all of them in `lambda_search`; the trials stay in `out`/lambda, so an interrupted search
+    resumes.
     """
     folder = record.own(out)
     with output.held(folder, record.NAME):
@@ -91,7 +92,7 @@ def search(
 
 
 def _flips(trained: Trained, recipe: recipes.RecipeLike, data: Source, base: Any, options: Mapping[str, Any]) -> float:
-    """Of a trial on the development set, measured once."""
+    """The flip fraction of a trial on the development set, measured once."""
     file = trained.folder / "flip_fraction.json"
     known = _stored(file)
     if known is None:
@@ -111,7 +112,7 @@ def _stored(file: Path) -> float | None:
 
 
 def flip_fraction(model: TextClassifier, examples: Sequence[Example], explainer: str = "attention") -> float:
-    """The mean share of tokens that must go, most important first, before the predicted class changes."""
+    """The mean share of tokens to erase, most important first, before the predicted class changes."""
     prober = Prober(model)
     attributions = list(explain_each(prober, examples, explainer, units="token"))
     return float(np.nanmean([score.value for score in measure_each(prober, attributions, "decision_flip")]))

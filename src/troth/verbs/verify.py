@@ -1,10 +1,10 @@
 """`verify`: whether records still hold. Each decision is explained and proved again with its model, and compared.
 
-The whole record is built again from what was decided on before the model was asked (the text, the model, the methods,
-the settings), and every field of the file is compared with it. Numbers may differ by what another machine's arithmetic
-moves, everything else must be equal. Nothing that a record names is run as code: methods come from the catalog or from
-code that the user allows (`--allow my_file.py:Name`), models are loaded as data. What cannot be computed is believed:
-the time, the versions, the example's gold label.
+The whole record is rebuilt from the inputs of the decision (the text, the model, the methods, the settings), and every
+field of the file is compared with it. Numbers may differ by what another machine's arithmetic changes; everything else
+must be equal. Nothing that a record names is run as code: methods come from the catalog or from code that the user
+allows (`--allow my_file.py:Name`), and models are loaded as data. What cannot be recomputed is accepted: the time, the
+versions, and the example's gold label.
 """
 
 import json
@@ -29,26 +29,26 @@ from troth.verbs.explain import explain
 from troth.verbs.methods import from_reference
 from troth.verbs.proof import prove
 
-CLOSE = 1e-3  # of the largest score; of a probability
-_SAME_CHOICES = 2  # random choices that may count otherwise on another machine
+CLOSE = 1e-3  # relative to the largest score; absolute for a probability
+_SAME_CHOICES = 2  # random choices that may count differently on another machine
 _MOST_CHOICES = 10_000
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What became of one record, or of one part of a run."""
+    """The outcome for one record, or for one part of a run."""
 
     path: Path
     text: str
     holds: bool
-    why: str = ""  # it does not
+    why: str = ""  # the reason if it does not hold
 
 
 def verify(
     record: str | Path, model: Any = None, *, device: str | None = None, key: bytes | None = None
 ) -> list[Verified]:
-    """Every record at a path, or in a folder; `model` is used in place of the one that the records name.
+    """Verifies the record at a path, or all records in a folder; `model` replaces the model that the records name.
 
     With a `key`, only records that were signed with it hold.
     """
@@ -77,9 +77,9 @@ def verify(
 
 
 def recorded_model(about: Mapping[str, Any], model: Any, device: str | None, origin: trust.Origin) -> TextClassifier:
-    """The model that a file names by its source and options, or the one that the user names.
+    """The model that a file names by its source and options, or the one that the user passed.
 
-    Neither may reach outside of what the user named with the file.
+    Neither may access anything outside of what the user named with the file.
     """
     options = about["options"]
     key = options.get("key_variable")
@@ -101,7 +101,7 @@ def recorded_model(about: Mapping[str, Any], model: Any, device: str | None, ori
 
 
 def _again(several: Sequence[tuple[Path, dict[str, Any]]], model: TextClassifier) -> Iterator[Verified]:
-    """Records that were made together: of one model, with the same methods and settings."""
+    """Verifies records that were made together, with the same model, methods and settings."""
     before = several[0][1]["model"]["fingerprint"]
     if before != model.fingerprint:
         why = f"the model has changed: {model.name} was {before}, now it is {model.fingerprint}"
@@ -125,7 +125,7 @@ def _again(several: Sequence[tuple[Path, dict[str, Any]]], model: TextClassifier
 
 
 def _require_within(several: Sequence[tuple[Path, dict[str, Any]]]) -> None:
-    """Refuses methods and maskings that reach outside of the records' folder and what the user named."""
+    """Rejects methods and maskings that access anything outside of the records' folder and what the user named."""
     for path, facts in several:
         origin, proof = trust.Origin.file(path), facts["settings"].get("proof")
         for each in facts["explanations"]:
@@ -136,7 +136,7 @@ def _require_within(several: Sequence[tuple[Path, dict[str, Any]]]) -> None:
 
 
 def _rebuilt(several: Sequence[Mapping[str, Any]], model: TextClassifier) -> list[dict[str, Any]]:
-    """The records as they would be written now; what cannot be computed again is taken over."""
+    """The records as they would be written now; what cannot be recomputed is copied."""
     facts = several[0]
     examples = [
         Example(each["id"], each["text"], each["text_pair"], each["explanations"][0]["label"]) for each in several
@@ -150,14 +150,14 @@ def _rebuilt(several: Sequence[Mapping[str, Any]], model: TextClassifier) -> lis
         )  # fmt: skip
         name = each["model"]["name"]
         if name != model.name and Path(name).name != Path(each["model"]["source"]).name:
-            name = model.name  # neither as it is called now, nor as the place it was loaded from
+            name = model.name  # matches neither the model's current name nor the place it was loaded from
         now |= {"format": each["format"], "time": each["time"], "signature": each["signature"]}
         rebuilt.append(json.loads(json.dumps({**now, "model": {**each["model"], "name": name}})))
     return rebuilt
 
 
 def _explained(facts: Mapping[str, Any], examples: list[Example], model: TextClassifier) -> list[Sequence[Attribution]]:
-    """[methods][texts] explained as the records were made."""
+    """[methods][texts] Explains the texts again as for the records."""
     specs = [each["explainer"] for each in facts["explanations"]]
     texts = facts["run"]["texts"]
     if texts < len(examples):
@@ -178,13 +178,13 @@ def _explained(facts: Mapping[str, Any], examples: list[Example], model: TextCla
         return explained
     if asked["choices"] > _MOST_CHOICES:
         raise TrothError(f"a proof with {asked['choices']:,} random choices; at most {_MOST_CHOICES:,} are made again")
-    names = [str(place) for place in range(len(specs))]  # one method may be there twice
+    names = [str(place) for place in range(len(specs))]  # unique keys, since a method may occur twice
     proved = prove(model, dict(zip(names, explained, strict=True)), **asked)
     return [proved[name] for name in names]
 
 
 def _method(spec: str) -> Explainer:
-    """The method that a record names: of the catalog, or of code that the user has allowed."""
+    """The method that a record names, from the catalog or from code that the user has allowed."""
     name = spec.partition("(")[0]
     if name in catalog.names("explainers"):
         built: Explainer = catalog.build("explainers", spec)
@@ -201,7 +201,7 @@ def _method(spec: str) -> Explainer:
 
 
 def _tolerance(facts: Mapping[str, Any]) -> Any:
-    """How far the numbers of a record may lie apart, by their place."""
+    """How far the numbers of a record may differ, by field."""
 
     def allowed(place: Place) -> float:
         if place[0] != "explanations" or len(place) < 3:
@@ -220,7 +220,7 @@ def _tolerance(facts: Mapping[str, Any]) -> Any:
 
 
 def _counts(difference: FieldDifference) -> bool:
-    """Whether a difference is more than that of a p-value in a sentence."""
+    """Whether a difference is relevant: a slightly different p-value in the comparison sentence is not."""
     if difference.path != ("comparison",) or not (isinstance(difference.before, str) and difference.now):
         return True
     before, now = (_NUMBER.sub("#", text) for text in (difference.before, difference.now))
@@ -229,7 +229,7 @@ def _counts(difference: FieldDifference) -> bool:
 
 
 def _said(difference: FieldDifference, facts: Mapping[str, Any]) -> str:
-    """A difference in words: the first thing that is not as it was written."""
+    """Describes a difference."""
     path, before, now = difference.path, difference.before, difference.now
     changed = difference.what or f"was {shown(before)}, now it is {shown(now)}"
     if path[0] != "explanations" or len(path) < 3:
