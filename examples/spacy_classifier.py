@@ -13,12 +13,9 @@ LABELS = ["negative", "positive"]
 spacy.util.fix_random_seed(0)
 nlp = spacy.blank("en")
 nlp.add_pipe("textcat")
-examples = [
-    Example.from_dict(
-        nlp.make_doc(each.text), {"cats": {label: float(LABELS[each.label] == label) for label in LABELS}}
-    )
-    for each in troth.load_data("reviews")
-]
+cats = [{"negative": float(each.label == 0), "positive": float(each.label == 1)} for each in troth.load_data("reviews")]
+texts = [each.text for each in troth.load_data("reviews")]
+examples = [Example.from_dict(nlp.make_doc(text), {"cats": cat}) for text, cat in zip(texts, cats, strict=True)]
 nlp.initialize(lambda: examples)
 for start in [*range(0, len(examples), 32)] * 2:
     nlp.update(examples[start : start + 32])

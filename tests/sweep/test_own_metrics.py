@@ -178,6 +178,7 @@ def test_a_run_with_ones_own_metric_is_verified_where_its_code_is_allowed(here):
     assert found.not_allowed == ("mine.py:LostShare",)
 
 
+@pytest.mark.full
 def test_records_of_ones_own_methods_are_verified_where_their_code_is_allowed(here):
     (here / "own.py").write_text("def lengths(text):\n    return [len(word) for word in text.split()]\n")
     call = [sys.executable, "-m", "troth"]
