@@ -6,14 +6,11 @@ from troth.core import catalog
 from troth.refereeing.ours import as_function
 from troth.refereeing.verb import referee
 
-QUICK = ("integrated_gradients", "leave_one_out", "attention")
 # llm_ranking asks a language model, which the models here are not; attributive_masking is fitted to one model.
 NAMES = [name for name in catalog.names("explainers") if name not in ("llm_ranking", "attributive_masking")]
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=() if each in QUICK else pytest.mark.full) for each in NAMES]
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_property_holds_that_applies(name):
     verdicts = referee(as_function(name))
     assert verdicts.holds, verdicts
