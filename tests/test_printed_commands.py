@@ -19,7 +19,8 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 # What a command may name that is not here: models, data sets, servers, clusters, runs of one's own.
 ELSEWHERE = re.compile(
     r"FOLDER|ENCODER|\bNAME\b|HuggingFaceTB|https?://|roberta|bert-base|\bmy-|my_package|mine\.py|decide\.py|my\.(csv|jsonl)"
-    r"|mails|contracts|my_file\.py:(attribute|MyMetric)|\bsst2?\b|runs/(g|train-masked|other|shared|mine|decide)\b|beats_random|--engine|install-completion"
+    r"|mails|contracts|my_file\.py:(attribute|MyMetric)|\bsst2?\b|runs/(g|train-masked|other|shared|mine|decide)\b"
+    r"|report runs/paper(?! --out)|beats_random|--engine|install-completion"
     r"|^troth serve"
 )
 # With the embedded model, offline. A bench with all its metrics takes most of a minute.
