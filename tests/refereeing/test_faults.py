@@ -5,7 +5,7 @@ from tests.refereeing.adapters import Right
 from tests.refereeing.faults import FAULTS, LogProbability, Probability
 
 import troth
-from troth.refereeing import properties
+from troth.refereeing import find_properties
 
 _LONG = {"padded_right", "long_text", "bytes_of_words"}  # texts of too many tokens for exact Shapley values
 METHODS = ("leave_one_out", "shapley", "integrated_gradients", "input_x_gradient")
@@ -29,7 +29,7 @@ def test_probabilities_are_explained_in_their_own_closed_form(kind):
 
 
 def test_each_property_has_a_fault():
-    assert set(FAULTS) == {each.name for each in properties()}
+    assert set(FAULTS) == {each.name for each in find_properties()}
 
 
 @pytest.mark.parametrize("name", FAULTS)

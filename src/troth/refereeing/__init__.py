@@ -43,7 +43,7 @@ def rule(
     return mark
 
 
-def properties(only: Sequence[str] | None = None) -> list[Property]:
+def find_properties(only: Sequence[str] | None = None) -> list[Property]:
     """All properties, or the named ones and those that they depend on."""
     found = {each.name: each for group in GROUPS for each in _in_group(group)}
     for name in only or ():

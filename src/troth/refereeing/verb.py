@@ -11,7 +11,7 @@ from troth.core import arguments
 from troth.core.display import Shown, table
 from troth.core.sheet import Exportable, Sheet, plain_sheet
 from troth.core.user_code import shown
-from troth.refereeing import Property, properties
+from troth.refereeing import Property, find_properties
 from troth.refereeing.subject import Attribute, DoesNotApplyError, Subject, ViolationError, seeded
 
 Status = Literal["holds", "fails", "not claimed", "not supported", "not judged"]
@@ -150,7 +150,7 @@ def referee(
         _own(attribute, "tolerance", 0.0) if tolerance is None else tolerance,
     )
     verdicts = Verdicts(name=name or subject.name)
-    for each in properties(only):
+    for each in find_properties(only):
         with seeded(0):  # building models draws random numbers
             verdict = _judged(each, subject, verdicts)
         verdicts.append(verdict)
