@@ -1,8 +1,13 @@
+import numpy as np
 import pytest
 import torch
 from tests.maskings.by_hand import encoded, erased, plain, same
 
-from fakes import FAMILIES
+from fakes import FAMILIES, encoder
+from troth.core.types import Question
+from troth.engine.asked_rows import AskedRows
+from troth.engine.probes import LOGITS, Probe
+from troth.engine.row_layout import RowLayout
 from troth.maskings.delete import Delete
 
 
@@ -33,12 +38,12 @@ def test_rows_of_all_lengths_share_a_batch():
 
 
 def test_lengths_are_known_before():
-    encoding = encoded()
-    keep = torch.tensor([[1.0, 1, 1, 1], [1.0, 1, 1, 0], [0.0] * 4])
+    model, encoding = encoder(), encoded()
+    keep = torch.tensor([[0.0] * 4, [1.0, 1, 1, 1], [1.0, 1, 1, 0]])
     tokens = int((encoding.units == 3).sum())
     assert tokens == 6
-    assert Delete().lengths(encoding, keep).tolist() == [
-        len(encoding.ids),
-        len(encoding.ids) - 6,
-        len(encoding.ids) - 9,
-    ]
+    asked = AskedRows([Probe(Question(encoding, 1), keep).batch()], (LOGITS, Delete(), None))
+    layout = RowLayout(asked, np.arange(3), model)
+    assert layout.order.tolist() == [0, 2, 1]
+    assert layout.lengths.tolist() == [len(encoding.ids) - 9, len(encoding.ids) - 6, len(encoding.ids)]
+    assert layout.rows(0, 1).ids.shape == (1, len(encoding.ids) - 9)

@@ -18,7 +18,6 @@ from troth.core.memory import moved, moved_together
 from troth.core.types import PROMPT, Rows, spread
 from troth.engine.asked_rows import AskedRows, Ints, padded, text_key
 from troth.engine.probes import positions
-from troth.maskings import Masking
 from troth.models import TextClassifier
 
 
@@ -33,7 +32,7 @@ class RowLayout:
         draws_of_row = asked.draws[given]
         draw, given = positions(draws_of_row), np.repeat(given, draws_of_row)
         self._n_tokens = np.array([encoding.n_tokens for encoding in asked.encodings], np.int64)
-        lengths = self._erased_lengths()[given]
+        lengths = self._lengths(given)
         # The shortest first: if memory runs out, it does so after short rows have shown how much fits.
         self.order = np.argsort(lengths, kind="stable")
         rows, draw = given[self.order], draw[self.order]
@@ -81,23 +80,27 @@ class RowLayout:
         pairs = ((probe, question) for probe in asked.probes for question in probe.questions)
         return np.array([draws.key(q.seed, q.encoding.example.id, probe.purpose, spec) for probe, q in pairs])
 
-    def _erased_lengths(self) -> Ints:
-        """[rows asked for] the number of tokens of each row after erasing."""
-        asked = self.asked
-        lengths = self._lengths_under(asked.masking, asked.keep, asked.counts)
-        if asked.erased_by is None:
-            return lengths
-        left = padded([question.left for question in asked.questions], asked.n_units, 1)
-        before = self._lengths_under(asked.erased_by, left, np.ones_like(asked.counts))
-        return np.minimum(lengths, before[asked.owner])  # only one of the two maskings may shorten rows
+    def _lengths(self, rows: Ints) -> Ints:
+        """[rows] the number of tokens of each of these rows after erasing."""
+        asked, owner = self.asked, self.asked.owner[rows]
+        lengths = self._n_tokens[owner]
+        # Only one of the two maskings may shorten rows.
+        if asked.masking.shortens:
+            return lengths - self._erased_tokens(asked.keep[rows], owner)
+        if asked.erased_by is not None and asked.erased_by.shortens:
+            left = padded([question.left for question in asked.questions], asked.n_units, 1)
+            return lengths - self._erased_tokens(left, np.arange(len(left)))[owner]
+        return lengths
 
-    def _lengths_under(self, masking: Masking, keep: NDArray[Any], counts: Ints) -> Ints:
-        """[rows] lengths of so many rows of each question."""
-        if type(masking).lengths is Masking.lengths:
-            return np.repeat(self._n_tokens, counts)
-        parts = torch.split_with_sizes(torch.from_numpy(keep), counts.tolist())
-        pairs = zip(self.asked.encodings, parts, strict=True)
-        return torch.cat([masking.lengths(each, rows[:, : each.n_units].float()) for each, rows in pairs]).numpy()
+    def _erased_tokens(self, keep: NDArray[Any], owner: Ints) -> Ints:
+        """[rows] how many tokens are removed with the erased units."""
+        encodings = self.asked.encodings
+        tokens = np.zeros((len(encodings), keep.shape[1]), np.int32)
+        for number, encoding in enumerate(encodings):
+            tokens[number, : encoding.n_units] = encoding.tokens_per_unit
+            if encoding.asked is not None and (unit := int(encoding.units[encoding.asked[0]])) >= 0:
+                tokens[number, unit] -= 1  # the token whose label is asked stays
+        return np.einsum("ru,ru->r", keep == 0, tokens[owner], dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.lengths)

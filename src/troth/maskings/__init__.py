@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from troth.core import user_code
-from troth.core.types import Encoding, Rows
+from troth.core.types import Rows
 from troth.models import TextClassifier
 
 
@@ -21,7 +21,7 @@ class Masking(ABC):
     level: ClassVar[Literal["ids", "embeddings", "attention"]]
     whole: ClassVar[bool] = False  # units are either kept or erased, never faded
     puts_mask: ClassVar[bool] = False  # erased units become the mask token or its substitute
-    shortens: ClassVar[bool] = False  # removes the tokens of erased units from the row
+    shortens: ClassVar[bool] = False  # removes the tokens of erased units from the row, except one whose label is asked
     stochastic: ClassVar[bool] = False  # rows with the same `keep` differ with the random seed
     tested_by_masf: ClassVar[bool] = True  # whether "in distribution" is meaningful for such inputs
     formula: ClassVar[str] = ""  # in the notation of docs/guide/concepts.md
@@ -29,7 +29,7 @@ class Masking(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        user_code.guard(cls, ("erase", "lengths"), out_of_memory=False)
+        user_code.guard(cls, ("erase",), out_of_memory=False)
 
     @property
     def draws(self) -> int:
@@ -48,10 +48,6 @@ class Masking(ABC):
     @abstractmethod
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         """Erases the rows. `keep` is [rows, length], with 1 for tokens that must not be erased."""
-
-    def lengths(self, encoding: Encoding, keep: Tensor) -> Tensor:
-        """The number of tokens in each row after erasing. [rows, units] -> [rows]"""
-        return keep.new_full((len(keep),), len(encoding.ids)).long()
 
 
 _WARNED: weakref.WeakSet[TextClassifier] = weakref.WeakSet()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from troth.core.types import Encoding, Rows
+from troth.core.types import Rows
 from troth.maskings import Masking, mask_of, put_token
 from troth.models import TextClassifier
 
@@ -43,13 +43,6 @@ class Delete(Masking):
             output_factor=_moved(rows.output_factor, order),
             asked=_moved(rows.asked, order),
         )
-
-    def lengths(self, encoding: Encoding, keep: Tensor) -> Tensor:
-        is_erased = keep.numpy() == 0
-        lengths = encoding.n_tokens - is_erased @ encoding.tokens_per_unit
-        if encoding.asked is not None and (unit := int(encoding.units[encoding.asked[0]])) >= 0:
-            lengths += is_erased[:, unit]
-        return torch.from_numpy(lengths)
 
 
 def _moved(values: Tensor | None, order: Tensor) -> Tensor | None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -26,9 +26,12 @@ from troth.metrics.formulas import Floats
 
 Rounding = Literal["floor", "ceil"]
 Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Count = TypeVar("Count", int, Ints)
 AOPC_RATIOS = (0.01, 0.05, 0.1, 0.2, 0.5)
 _RELEASED_MASKING = "token(id=0)"  # the masking of the authors' released code for normalized metrics
 WHOLE_MINUS_EMPTY = "what erasing the whole text changes"
+EMPTY_AS_GOOD = "the empty input predicts as well as the whole one (S₀ = 1)"
 
 
 def ranking(scores: Scores | Tensor) -> Tensor:
@@ -38,9 +41,9 @@ def ranking(scores: Scores | Tensor) -> Tensor:
     return torch.argsort(torch.as_tensor(scores), descending=True, stable=True)
 
 
-def count_at(ratio: float, n_units: int, rounding: Rounding = "floor") -> int:
-    """The number of units, out of n, that a ratio selects, computed in whole basis points: with floats it is wrong in
-    one case of eight.
+def count_at(ratio: float, n_units: Count, rounding: Rounding = "floor") -> Count:
+    """The number of units, out of n (or out of each n), that a ratio selects, computed in whole basis points: with
+    floats it is wrong in one case of eight.
 
     >>> count_at(0.29, 100), count_at(0.01, 30), count_at(0.01, 30, "ceil")
     (29, 0, 1)
@@ -49,7 +52,7 @@ def count_at(ratio: float, n_units: int, rounding: Rounding = "floor") -> int:
     return -(-product // 10_000) if rounding == "ceil" else product // 10_000
 
 
-def parts_of(units: NDArray[np.int64], size: int, numbers: Floats) -> NDArray[np.int64]:
+def parts_of(units: Ints, size: int, numbers: Floats) -> Ints:
     """Subsets of a given size: all of them if there are no more than rows of random numbers, otherwise random ones.
 
     [units], [maximum number of subsets, random numbers per unit] -> [subsets, size]
@@ -86,11 +89,11 @@ def top_units(scores: Scores, counts: Sequence[int]) -> Tensor:
     return torch.from_numpy((rank < np.array(counts)[:, None]).astype(np.float32))
 
 
-def rankings(attributions: Sequence[Attribution], widest: int) -> NDArray[np.int64]:
+def rankings(attributions: Sequence[Attribution], widest: int) -> Ints:
     """[texts, widest] The `ranking` of each text; padding sorts last."""
+    scores = [attribution.scores for attribution in attributions]
     falling = np.full((len(attributions), widest), np.inf, np.float32)
-    for row, attribution in enumerate(attributions):
-        falling[row, : len(attribution.scores)] = -attribution.scores
+    falling[np.arange(widest) < np.array([len(each) for each in scores])[:, None]] = -np.concatenate(scores)
     falling[np.isnan(falling)] = -np.inf
     return np.argsort(falling, axis=1, kind="stable")
 
@@ -185,25 +188,26 @@ class Erasure(Erasing):
         gone = [1 - share if self.keeps_top else share for share in self.shares]
         return (min(gone), 1.0 if self.needs_empty else max(gone))
 
-    def values(self, full: float, left: Floats, empty: float) -> formulas.Values:
-        """The score at each ratio, from the model's output for the whole input, for what is left and for the empty
-        input.
+    def values(self, full: Floats, left: Floats, empty: Floats) -> formulas.Values:
+        """[texts, ratios] The scores, from the model's outputs for the whole inputs [texts, 1], for what is left at
+        each ratio [texts, ratios] and for the empty inputs [texts, 1].
         """
         if self.logs:
             return formulas.log_odds(full, left, logs_given=True)
         return formulas.comprehensiveness(full, left)  # sufficiency, if only the top units are kept
 
-    def join(self, values: Floats, counts: Sequence[int]) -> float:
-        """Combines the scores of all ratios; `counts` are the numbers of units erased or kept at each."""
-        return float(formulas.aopc(values))
+    def join(self, values: Floats, counts: Ints) -> Floats:
+        """[texts] The score of each text from those of all ratios; `counts` are the numbers of units that each ratio
+        selects.
+        """
+        return np.asarray(formulas.aopc(values))
 
     def ask(
         self, questions: Sequence[Question], attributions: Sequence[Attribution], explain: Explain
     ) -> Routine[list[Score]]:
-        n_units = [question.n_units for question in questions]
-        by_length = {n: [count_at(ratio, n, self.rounding) for ratio in self.shares] for n in set(n_units)}
-        counts = np.array([by_length[n] for n in n_units])
-        order = rankings(attributions, max(n_units))
+        n_units = np.array([question.n_units for question in questions], np.int64)
+        counts = np.stack([count_at(ratio, n_units, self.rounding) for ratio in self.shares], axis=1)
+        order = rankings(attributions, int(n_units.max()))
         rank = np.empty_like(order)
         np.put_along_axis(rank, order, np.arange(order.shape[1])[None], 1)
         top = rank[:, None] < counts[:, :, None]  # [texts, ratios, most units]
@@ -211,27 +215,30 @@ class Erasure(Erasing):
         if self.needs_empty:
             rows.append(np.zeros_like(top[:, :1]))
         answers = yield erasing(questions, np.concatenate(rows, axis=1), self.perturbation)
-        said = target_probability(answers, self.logs).reshape(len(questions), -1)
-        return [self._scored(count, p) for count, p in zip(counts.tolist(), said, strict=True)]
+        return self._scores(counts, target_probability(answers, self.logs).reshape(len(questions), -1))
 
-    def _scored(self, counts: list[int], p: Floats) -> Score:
+    def _scores(self, counts: Ints, p: Floats) -> list[Score]:
         """`p` is the output for the whole input, for what is left at each ratio, and for the empty input if that was
         read.
         """
-        full, left, empty = float(p[0]), p[1 : 1 + len(counts)], float(p[-1])
+        full, left, empty = p[:, :1], p[:, 1 : 1 + counts.shape[1]], p[:, -1:]
+        values = np.asarray(self.values(full, left, empty))
         name = "log_p" if self.logs else "p"
-        record = {
-            "ratios": list(self.shares),
+        columns = {
             "counts": counts,
-            f"{name}_full": full,
-            f"{name}_{'kept' if self.keeps_top else 'erased'}": left.tolist(),
+            f"{name}_full": full[:, 0],
+            f"{name}_{'kept' if self.keeps_top else 'erased'}": left,
         }
         if self.needs_empty:
-            record[f"{name}_zero"] = empty
-        values = np.atleast_1d(self.values(full, left, empty))
-        if np.isnan(values).any():
-            return undefined("the empty input predicts as well as the whole one (S₀ = 1)", **record)
-        return Score(self.join(values, counts), record)
+            columns[f"{name}_zero"] = empty[:, 0]
+        ratios, scores = list(self.shares), []
+        joined, is_undefined = self.join(values, counts), np.isnan(values).any(axis=1)
+        for value, without, *row in zip(
+            joined.tolist(), is_undefined.tolist(), *(column.tolist() for column in columns.values()), strict=True
+        ):
+            record = {"ratios": list(ratios), **dict(zip(columns, row, strict=True))}
+            scores.append(undefined(EMPTY_AS_GOOD, **record) if without else Score(value, record))
+        return scores
 
 
 @dataclass(frozen=True)
@@ -258,10 +265,10 @@ class OverRatios(Erasure):
     def shares(self) -> tuple[float, ...]:
         return self.ratios
 
-    def join(self, values: Floats, counts: Sequence[int]) -> float:
+    def join(self, values: Floats, counts: Ints) -> Floats:
         if self.variant == "released":
-            values = np.where(np.array(counts) == 0, 0.0, values)
-        return float(formulas.aopc(values, variant=self.variant))
+            values = np.where(counts == 0, 0.0, values)
+        return np.asarray(formulas.aopc(values, variant=self.variant))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,7 +304,7 @@ class Normalized(Erasure):
     def divides_by(self) -> str:
         return "" if self.clip or self.variant == "released" else WHOLE_MINUS_EMPTY
 
-    def join(self, values: Floats, counts: Sequence[int]) -> float:
+    def join(self, values: Floats, counts: Ints) -> Floats:
         return super().join(np.clip(values, 0, 1) if self.clip else values, counts)
 
 

@@ -23,7 +23,7 @@ from troth.maskings.gaussian import Gaussian
 from troth.maskings.soft import Soft
 from troth.maskings.zero import Zero
 from troth.metrics import Erasing, ExplainOne, defined_records, formulas, undefined
-from troth.metrics._erasing import WHOLE_MINUS_EMPTY, target_probability
+from troth.metrics._erasing import EMPTY_AS_GOOD, WHOLE_MINUS_EMPTY, target_probability
 from troth.metrics.formulas import Floats
 
 ScoreMap = Literal["sigmoid", "min_max", "softmax", "rank"]
@@ -197,7 +197,7 @@ class SoftErasure(Erasing):
             "standard_error": float(error) if fading.stochastic else 0.0,
         }
         if np.isnan(each).any():
-            return undefined("the empty input predicts as well as the whole one (S₀ = 1)", **record)
+            return undefined(EMPTY_AS_GOOD, **record)
         return Score(float(each.mean()), record)
 
     def _over_retentions(self, values: Floats) -> Floats:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from troth.metrics import formulas
 from troth.metrics._erasing import Normalized
+from troth.metrics.formulas import Floats
 
 
 @dataclass(frozen=True)
@@ -19,5 +20,5 @@ class NormalizedComprehensiveness(Normalized):
     bounds = "[0, ∞), often above 1; with clip [0, 1]"
     formula = "mean over r of max(0, p(x) − p(x without T_r)) / max(0, p(x) − p(∅))"
 
-    def values(self, full: float, left: formulas.Floats, empty: float) -> formulas.Values:
+    def values(self, full: Floats, left: Floats, empty: Floats) -> formulas.Values:
         return formulas.normalized_comprehensiveness(full, left, empty, variant=self.variant)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from troth.metrics import formulas
 from troth.metrics._erasing import Normalized
+from troth.metrics.formulas import Floats
 
 
 @dataclass(frozen=True)
@@ -19,5 +20,5 @@ class NormalizedSufficiency(Normalized):
     formula = "mean over r of 1 − max(0, p(x) − p(T_r alone)) / max(0, p(x) − p(∅))"
     keeps_top = True
 
-    def values(self, full: float, left: formulas.Floats, empty: float) -> formulas.Values:
+    def values(self, full: Floats, left: Floats, empty: Floats) -> formulas.Values:
         return formulas.normalized_sufficiency(full, left, empty, variant=self.variant)
