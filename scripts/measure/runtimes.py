@@ -17,7 +17,8 @@ import numpy as np
 import torch
 
 from troth.core.types import Example
-from troth.engine.prober import Cost, Prober
+from troth.engine.prober import Prober
+from troth.engine.probes import Cost
 from troth.models import TextClassifier, load_model
 from troth.studies.aml._experiment import BASELINES, solvex, tested
 from troth.verbs.explain import explain_each

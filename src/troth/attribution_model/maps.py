@@ -15,7 +15,7 @@ from troth.core.errors import TrothError
 from troth.core.memory import free, ran_out
 from troth.core.outputs import probabilities, strongest
 from troth.core.types import Encoding, Rows
-from troth.engine.probes import PREDICTED, Passes, Reading, Readout, at_least_single
+from troth.engine.probes import PREDICTED, Cost, Reading, Readout, at_least_single
 from troth.models import TextClassifier
 from troth.models._row_edits import chosen
 
@@ -38,7 +38,7 @@ class Map(Readout):
             logits = model.forward(rows).logits
             page, prediction = _ready(own, model, rows, logits)
             maps = own.scores(page, prediction).sigmoid()
-        return Reading(logits, rows={"maps": maps[:, None]}, more=Passes(side_model_rows=len(rows)))
+        return Reading(logits, rows={"maps": maps[:, None]}, more=Cost(side_model_rows=len(rows)))
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Tuned(Readout):
             part = slice(start, start + size)
             parts.append(self._tune(model, chosen(rows, part), page.take(part), prediction[part]))
         count, steps = len(rows), self.steps
-        more = Passes(2 * steps * count, (2 * steps - 1) * count, (2 * steps + 1) * count)
+        more = Cost(2 * steps * count, (2 * steps - 1) * count, side_model_rows=(2 * steps + 1) * count)
         return Reading(logits, rows={"maps": torch.cat(parts)}, more=more)
 
     def _tune(self, model: TextClassifier, rows: Rows, page: ReadBatch, prediction: Tensor) -> Tensor:

@@ -50,18 +50,13 @@ class Answers:
         """[rows] The target's logit, probability or log-probability; in a contrast, the difference from the other
         class's.
         """
-        against = np.array([-1 if each.against is None else each.against for each in self.questions])
-        if of == "logit" and (against < 0).all() and bool((self.target >= 0).all()):
-            return self._of_target(at_least_single(self.logits))  # the usual case
-        return value_of(of, self.logits, self.target, torch.from_numpy(np.repeat(against, self.counts)), self.outputs)
-
-    def _of_target(self, values: Tensor) -> Tensor:
-        return values.gather(1, self.target[:, None])[:, 0]
+        against = np.repeat([-1 if each.against is None else each.against for each in self.questions], self.counts)
+        return value_of(of, self.logits, self.target, torch.from_numpy(against), self.outputs)
 
     @cached_property
     def probability(self) -> Tensor:
         """[rows] The probability of the target; for models that return values, the value."""
-        return self._of_target(self.probabilities)
+        return self.probabilities.gather(1, self.target[:, None])[:, 0]
 
     @cached_property
     def probabilities(self) -> Tensor:
@@ -148,11 +143,10 @@ def joined(batches: Sequence[Tensor]) -> Tensor:
     """Concatenates batches; narrower ones are padded with 0."""
     if len(batches) == 1:
         return batches[0]
-    device = batches[-1].device
-    shapes = np.array([batch.shape[1:] for batch in batches]).reshape(len(batches), -1)
-    widest = shapes.max(0) if shapes.size else shapes[0]
+    shapes = [batch.shape[:0:-1] for batch in batches]  # last dimension first, as `pad` expects
+    widest = [max(sizes) for sizes in zip(*shapes, strict=True)]
     filled = []
     for batch, shape in zip(batches, shapes, strict=True):
-        missing = [size for gap in reversed((widest - shape).tolist()) for size in (0, gap)]
-        filled.append((pad(batch, missing) if any(missing) else batch).to(device))
+        missing = [size for most, own in zip(widest, shape, strict=True) for size in (0, most - own)]
+        filled.append((pad(batch, missing) if any(missing) else batch).to(batches[-1].device))
     return torch.cat(filled)

@@ -73,12 +73,10 @@ class AskedRows:
             if encoding.has_tokenless:
                 fixed[number, : encoding.n_units] |= encoding.tokenless.numpy()
         is_fixed = fixed[self.owner]
-        if self.erased_by is not None or not self.has_base.any():
-            keep = self._whole_or_faded(np.where(is_fixed, True, asked))
-            return keep, keep == 1
-        left = padded([question.left for question in self.questions], self.n_units, 1)
-        fades = bool(((left != 0) & (left != 1)).any())
-        left = left.astype(np.float32 if fades else asked.dtype)[self.owner]
+        left: Any = True  # or already erased, by another masking
+        if self.erased_by is None and self.has_base.any():
+            fades = bool(((self.left != 0) & (self.left != 1)).any())
+            left = self.left.astype(np.float32 if fades else asked.dtype)[self.owner]
         keep = np.where(is_fixed, True, asked * left)
         return self._whole_or_faded(keep), (keep == left) | is_fixed
 
@@ -111,6 +109,11 @@ class AskedRows:
             return None
         given = [(probe.non_unit_keep, len(probe.keep)) for probe in self.probes]
         return np.concatenate([np.ones(rows, np.float32) if keep is None else keep for keep, rows in given])
+
+    @cached_property
+    def left(self) -> NDArray[np.float32]:
+        """[questions, most units] what is left of each unit."""
+        return padded([question.left for question in self.questions], self.n_units, 1)
 
     @cached_property
     def subjects(self) -> list[Hashable]:

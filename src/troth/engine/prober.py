@@ -7,7 +7,6 @@ changes a number. On a GPU, half of the texts are read while Python prepares the
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -19,7 +18,7 @@ from troth.core.memory import free, ran_out
 from troth.core.types import Rows
 from troth.engine.answers import AnswerBuffer
 from troth.engine.asked_rows import Group, group_of
-from troth.engine.probes import ProbeBatch, Reading, Readout
+from troth.engine.probes import Cost, ProbeBatch, Reading, Readout
 from troth.engine.routines import Routine, Running
 from troth.engine.row_layout import RowLayout
 from troth.engine.row_table import RowCache, RowTable
@@ -33,16 +32,6 @@ PENDING_ELEMENTS = 1 << 25  # entries of `keep` that may be waiting at a time
 # Maximum per batch on a GPU. Larger batches are no faster, and batches of similar size can reuse each other's memory.
 _TOKENS = 1 << 17
 ROWS = 1 << 13  # rows that keep a GPU busy while the next probes are prepared
-
-
-@dataclass
-class Cost:
-    """What has been read so far."""
-
-    forward: int = 0  # rows
-    backward: int = 0  # rows
-    batches: int = 0
-    side_model_rows: int = 0  # rows of other models: an attribution model, or one that a masking uses
 
 
 class Prober:
@@ -66,7 +55,7 @@ class Prober:
         # Texts in progress at a time: the launch overhead of a GPU is the same for few texts and for many.
         self.window = window or (2 if on_gpu else 1) * model.examples_under_way
         self.pipeline_depth = 2 if on_gpu else 1  # groups of texts that take turns
-        self.cost = Cost()
+        self.cost = Cost()  # so far
         self._caches: dict[Group, RowCache] = {}
 
     @property
@@ -104,8 +93,8 @@ class Prober:
     def forget_erased(self) -> None:
         """Keeps only the cached answers to whole inputs.
 
-        Whole inputs are read first and in batches of their own. So the batches that follow are those of a new prober,
-        and results are equal to the last bit.
+        Whole inputs are read in batches of their own, so later batches, and with them the last bits of the results, are
+        those of a new prober.
         """
         for cache in self._caches.values():
             cache.erased.clear()
@@ -178,24 +167,22 @@ class Prober:
             start = end
 
     def _answer(self, layout: RowLayout, buffer: AnswerBuffer, start: int, stop: int) -> None:
-        readout, reading = layout.asked.readout, self._try(layout, start, stop)
-        if reading is None:
+        if (answered := self._try(layout, start, stop)) is None:
             self.memory = max(self.memory // 2, 1)
             half = start + (stop - start) // 2
             self._answer(layout, buffer, start, half)
             self._answer(layout, buffer, half, stop)
             return
+        rows, reading = answered
+        passes = self.model.passes(rows)
         self.cost.batches += 1
-        more, passes = reading[1].more, self.model.passes(reading[0])
-        self.cost.forward += passes + more.forward
-        self.cost.backward += (passes if readout.backward else 0) + more.backward
-        self.cost.side_model_rows += more.side_model_rows + reading[0].side_model_rows
-        buffer.add(reading[1], reading[0], layout.widest(start, stop))
+        self.cost.forward += passes + reading.more.forward
+        self.cost.backward += passes * layout.asked.readout.backward + reading.more.backward
+        self.cost.side_model_rows += rows.side_model_rows + reading.more.side_model_rows
+        buffer.add(reading, rows, layout.widest(start, stop))
 
     def _try(self, layout: RowLayout, start: int, stop: int) -> tuple[Rows, Reading] | None:
-        """Reads a batch; None if it does not fit. A function of its own because a caught error holds on to its
-        tensors.
-        """
+        """Reads a batch; None if it does not fit. A separate function, because a caught error keeps tensors alive."""
         try:
             rows = layout.rows(start, stop)
             return rows, layout.asked.readout.read(self.model, rows)

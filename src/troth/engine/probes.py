@@ -24,13 +24,14 @@ from troth.maskings import Masking
 from troth.models import TextClassifier
 
 
-@dataclass(frozen=True)
-class Passes:
-    """The number of rows that went through a model."""
+@dataclass
+class Cost:
+    """How many rows went through a model."""
 
     forward: int = 0
     backward: int = 0
-    side_model_rows: int = 0  # rows of another model than the explained one, forward or backward
+    batches: int = 0
+    side_model_rows: int = 0  # rows of other models: an attribution model, or one that a masking uses
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,14 +41,12 @@ class Reading:
     logits: Tensor  # [rows, classes]
     tokens: Mapping[str, Tensor] = field(default_factory=dict)  # [rows, length], 0 at padding
     rows: Mapping[str, Tensor] = field(default_factory=dict)  # [rows, ...]
-    more: Passes = Passes()  # passes beyond the forward pass of each row (and its backward pass, if there is one)
+    more: Cost = field(default_factory=Cost)  # besides one pass per row, forward and perhaps backward
 
 
 @dataclass(frozen=True)
 class Readout(ABC):
-    """What is read from the model; probes with equal readouts share batches. A method may define its own in its
-    file.
-    """
+    """What is read from the model. Probes with equal readouts share batches; a method can define its own."""
 
     backward: ClassVar[bool] = False
     attentions: ClassVar[bool] = False  # needs the attention weights, and so eager attention

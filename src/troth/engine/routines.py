@@ -41,10 +41,7 @@ class Running(Generic[T]):
         """Sends the answers to the routine and takes its next probes; returns False once the routine has finished."""
         answers, self._answers = self._answers, None
         try:
-            if answers is None:
-                asked = next(self._routine)
-            else:
-                asked = self._routine.send(answers if self._several else answers[0])
+            asked = self._routine.send(answers if answers is None or self._several else answers[0])
         except StopIteration as stop:
             self.done, self.result = True, stop.value
             return False
@@ -57,11 +54,7 @@ class Running(Generic[T]):
 
 
 def in_step(routines: Sequence[Routine[T]]) -> Routine[list[T]]:
-    """Runs several routines side by side and returns their results; probes that they yield at the same time share a
-    round.
-    """
-    if len(routines) == 1:
-        return [(yield from routines[0])]
+    """Runs several routines side by side and returns their results; their probes share rounds."""
     running = [Running(routine) for routine in routines]
     waiting = [each for each in running if each.advance()]
     while waiting:

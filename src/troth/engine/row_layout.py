@@ -66,8 +66,7 @@ class RowLayout:
         if asked.non_unit_keep is not None:
             self._non_unit_keep = moved(torch.from_numpy(asked.non_unit_keep[rows]), model.device)
         if asked.erased_by is not None:
-            left = padded([question.left for question in asked.questions], asked.n_units, 1)
-            self._left = moved(torch.from_numpy(left), model.device)
+            self._left = moved(torch.from_numpy(asked.left), model.device)
 
     def _keys(self) -> Ints:
         """[questions] keys of the random generators that masking draws from; 0 where it draws nothing."""
@@ -88,8 +87,7 @@ class RowLayout:
         if asked.masking.shortens:
             return lengths - self._erased_tokens(asked.keep[rows], owner)
         if asked.erased_by is not None and asked.erased_by.shortens:
-            left = padded([question.left for question in asked.questions], asked.n_units, 1)
-            return lengths - self._erased_tokens(left, np.arange(len(left)))[owner]
+            return lengths - self._erased_tokens(asked.left, np.arange(len(asked.left)))[owner]
         return lengths
 
     def _erased_tokens(self, keep: NDArray[Any], owner: Ints) -> Ints:
@@ -100,7 +98,8 @@ class RowLayout:
             tokens[number, : encoding.n_units] = encoding.tokens_per_unit
             if encoding.asked is not None and (unit := int(encoding.units[encoding.asked[0]])) >= 0:
                 tokens[number, unit] -= 1  # the token whose label is asked stays
-        return np.einsum("ru,ru->r", keep == 0, tokens[owner], dtype=np.int64)
+        erased: Ints = np.einsum("ru,ru->r", keep == 0, tokens[owner], dtype=np.int64)
+        return erased
 
     def __len__(self) -> int:
         return len(self.lengths)
