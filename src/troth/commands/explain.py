@@ -49,7 +49,7 @@ def explain(
     proof: Annotated[bool, "Erase each method's top words, and random ones, and show what the model then says."] = True,
     data: Annotated[str | None, "Explain this data set, file or folder in place of texts."] = None,
     split: Annotated[str | None, "Split of the data."] = None,
-    limit: Annotated[int, "At most this many examples of the data; 0 takes all."] = 0,
+    limit: Annotated[int, "Number of examples of the data, the first ones; 0 takes all."] = 0,
     text: _options.TextColumn = None,
     text_pair: _options.PairColumn = None,
     label: _options.LabelColumn = None,
