@@ -38,7 +38,7 @@ PLANS = (
     "bench --limit 60 -e leave_one_out --masking delete --units token --metrics monotonicity,importance_correlation",
     "bench --limit 12 -e glob_enc,alti,decomp_x --metrics sensitivity,normalized_comprehensiveness",
     "sweep {folder}/plan.toml",
-    "study gaming --limit 40 --only metrics",
+    "study gaming(examples=12) --limit 40 --only metrics",
     "study roar(epochs=2) --data reviews --limit 60 --only performance",
 )
 TRAININGS = (

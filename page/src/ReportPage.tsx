@@ -3,6 +3,7 @@ import { BoardPage } from "./BoardPage";
 import { CheckPage } from "./CheckPage";
 import { PlainTable } from "./components/PlainTable";
 import { Provenance } from "./components/Provenance";
+import { learn } from "./format";
 import type { Board, Example, Report } from "./types";
 
 /** A run: its leaderboards, where it comes from, and what the words mean. */
@@ -11,6 +12,7 @@ export function ReportPage({ report, load, home }: {
 }) {
   const [examples, setExamples] = useState<Example[][] | Error | null>(null);
   const [place, setPlace] = useState(() => named(report));
+  learn(report.styles);
   useEffect(() => {
     // After the first paint: what is read at once is the summary.
     const wait = setTimeout(() => load().then(setExamples, (error: Error) => setExamples(error)), 0);

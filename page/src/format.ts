@@ -28,9 +28,20 @@ export function labelOf(labels: string[], place: number | undefined): string {
 const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
 
-export function look(place: number, name = ""): { color: string; dash: string } {
-  if (name === "random") return { color: "#888", dash: "3 3" };
-  return {
+export interface Look {
+  color: string;
+  dash: string;
+}
+
+const looks: Record<string, Look> = {};
+
+/** Explainers look the same in all figures; the report says how. */
+export function learn(styles: Record<string, Look>): void {
+  Object.assign(looks, styles);
+}
+
+export function look(place: number, name = ""): Look {
+  return looks[name] ?? {
     color: COLORS[place % COLORS.length] ?? "currentColor",
     dash: DASHES[Math.floor(place / COLORS.length) % DASHES.length] ?? "",
   };

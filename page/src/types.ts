@@ -9,6 +9,7 @@ export interface Report {
   provenance: Record<string, unknown>;
   unfinished: { done: number; planned: number } | null;
   glossary: Record<string, string>;
+  styles: Record<string, { color: string; dash: string }>; // of explainers
 }
 
 export interface Check {

@@ -31,7 +31,7 @@ def test_entries_are_whole_and_sorted():
     for key, entry in entries.items():
         fields = dict(re.findall(r"^  (\w+) = \{(.*)\},?$", entry, re.MULTILINE))
         assert {"title", "author", "year"} <= fields.keys()
-        assert {"booktitle", "journal"} & fields.keys()
+        assert {"booktitle", "journal", "howpublished"} & fields.keys()
         assert entry.count("{") == entry.count("}")
         assert fields["year"] == re.search(r"\d{4}", key)[0]
         surname = re.sub(r"\W", "", fields["author"].partition(",")[0].split()[-1]).lower()

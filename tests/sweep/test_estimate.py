@@ -8,14 +8,16 @@ from tests.sweep.works import ladder
 from troth.core.types import Example
 from troth.data import load_data
 from troth.explainers.beam_search import BeamSearch
-from troth.store.cells import Cell
+from troth.store.cells import Cell, Plan
 from troth.store.store import Store
+from troth.store.tables import examples_to_table
 from troth.sweep import context as sweep_context
-from troth.sweep import workers
+from troth.sweep import trial, workers
 from troth.sweep.context import Context
 from troth.sweep.crossing import cross
 from troth.sweep.estimate import Estimator
 from troth.sweep.pace import Pace, Remaining
+from troth.sweep.passes import passes
 
 
 def cell(kind="metric", **specs):
@@ -117,3 +119,43 @@ def test_what_takes_too_many_passes_is_reckoned_not_carried_out(in_workshop, mon
     # It explains again at two steps and for the gold class; a metric that only reads scores costs what it costs of any.
     assert seconds["metric", "beam_search", "recursive_erasure"] > 2 * searching
     assert seconds["metric", "beam_search", "sufficiency"] < searching / 10
+
+
+@pytest.fixture
+def study(monkeypatch, tmp_path):
+    """A study's plan of two metrics on 40 texts, and what is tried of it: 0.4 seconds for each text."""
+    monkeypatch.chdir(tmp_path)
+    plan, tried = Plan(), []
+    data = plan.add(Cell("data", {"data": "reviews"}), examples_to_table(load_data("reviews", limit=40)))
+    for metric in ("comprehensiveness", "monotonicity"):
+        specs = {"explainer_full": "leave_one_out(of='logit')", "metric_full": metric}
+        plan.add(Cell("judged", specs, (data.name,), "tests.sweep.works:numbers"))
+
+    def carry_out(task, context):
+        rows = workers.from_bytes(task.tables[0]).num_rows
+        tried.append(task.cell.specs["metric_full"])
+        table = workers.to_bytes(pa.table({"value": [1.0]}))
+        return types.SimpleNamespace(error="", table=table, seconds=0.4 * rows, forward=0, backward=0)
+
+    monkeypatch.setattr(trial, "carry_out", carry_out)
+    return plan, tried, Estimator(Store(tmp_path / "run"))
+
+
+def test_each_method_of_a_study_is_tried_and_scaled_to_all_examples(study):
+    plan, tried, estimator = study
+    assert estimator.estimate(plan).seconds == pytest.approx(2 * 0.4 * 40)
+    assert sorted(tried) == ["comprehensiveness", "monotonicity"]
+
+
+def test_late_kinds_are_tried_once_and_the_other_cells_counted_by_their_passes(study, monkeypatch):
+    monkeypatch.setattr(trial, "SECONDS", -1.0)
+    plan, tried, _ = study
+    estimator = Estimator(Store("run"))
+    first, second = (pace_of(metric) for metric in ("comprehensiveness", "monotonicity"))
+    assert estimator.estimate(plan).seconds == pytest.approx(0.4 * 40 * (1 + second / first))
+    assert tried == ["comprehensiveness"]
+
+
+def pace_of(metric):
+    """The work of a text: its passes at 24 units, and what is done beside them."""
+    return 6 + passes("leave_one_out(of='logit')", metric, 24)

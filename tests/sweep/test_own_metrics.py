@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -12,7 +12,9 @@ import fakes
 import troth
 from troth.core import trust
 from troth.core.errors import TrothError
-from troth.core.types import Example
+from troth.core.types import Example, Score
+from troth.data import Data
+from troth.metrics import Metric
 from troth.metrics._erasing import AtRatio
 from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.models.encoder import Encoder
@@ -49,6 +51,21 @@ class LostShare(AtRatio):
 
     def values(self, full, left, empty):
         return (full - left) / full
+
+
+@dataclass(frozen=True)
+class PerText(Metric):
+    """The option is chosen by the data, so each data set has a metric of its own."""
+
+    higher_is_better = True
+    texts: int = 0
+
+    def settled(self, explainers, data):
+        return replace(self, texts=len(data))
+
+    def ask(self, questions, attributions, explain):
+        yield from ()
+        return [Score(1 / self.texts) for _ in questions]
 
 
 def model():
@@ -157,6 +174,16 @@ def test_a_sweep_in_python_takes_what_is_ones_own(here):
     again = troth.sweep([model(), other], DATA, {"mine": word_lengths, "loo": "leave_one_out"},
                         [longest, LostShare, "sparsity"], "swept")  # fmt: skip
     assert again.outcome.computed == 0
+
+
+def test_what_is_noted_of_a_metric_is_kept_for_every_data_set(here):
+    sets = [Data(name, DATA[:count], ("a", "b", "c"), (), "") for name, count in (("few", 2), ("more", 4))]
+    swept = troth.sweep(model(), sets, ["leave_one_out"], [PerText], "swept")
+    stored = leaderboards(Store("swept"))
+    for boards in (swept.leaderboards, stored):
+        found = {board.data: board.values["leave_one_out", board.metrics[0]].tolist() for board in boards}
+        assert found == {"few": [0.5] * 2, "more": [0.25] * 4}
+    assert {board.metrics[0] for board in stored} == {"per_text(texts=2)", "per_text(texts=4)"}
 
 
 def word_lengths(text):

@@ -12,7 +12,7 @@ import troth
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Example
 from troth.explainers import Explainer
-from troth.verbs.methods import methods
+from troth.verbs.methods import EXPLAINERS
 
 BERT = fakes.encoder("bert")
 EXAMPLE = Example("7", "a good film !")
@@ -92,7 +92,7 @@ def test_arguments_go_by_name_or_place():
 )
 def test_what_is_no_method_is_one_line(given, line):
     with pytest.raises(TrothError) as error:
-        methods(given)
+        EXPLAINERS.methods(given)
     assert line in str(error.value)
 
 
@@ -141,13 +141,13 @@ class Said(Unsaid):
 
 
 def test_objects_and_classes_of_ones_own():
-    (given,) = methods([Said])
+    (given,) = EXPLAINERS.methods([Said])
     assert (given.name, given.full, given.in_memory) == ("said", "said(width=1)", True)
-    assert methods([Said(2)])[0].code not in (None, given.code)
+    assert EXPLAINERS.methods([Said(2)])[0].code not in (None, given.code)
     with pytest.raises(TrothError, match="Unsaid does not say whether its scores can be negative"):
-        methods([Unsaid()])
-    with pytest.raises(TrothError, match="two methods are called 'mine'"):
-        methods([named("mine", 1), named("mine", 2)])
+        EXPLAINERS.methods([Unsaid()])
+    with pytest.raises(TrothError, match="two explainers are called 'mine'"):
+        EXPLAINERS.methods([named("mine", 1), named("mine", 2)])
 
 
 def named(name, value):
@@ -162,14 +162,14 @@ def test_attributions_go_to_the_examples_of_their_text():
     data = [Example(name, text, label=0) for name, text in (("a", "good film"), ("b", "bad film"), ("c", "dull"))]
     scores = {"good film": [2, 1], "bad film": [-3, 1], "dull": [4]}
     given = [troth.Attribution.from_scores(BERT, text, scores[text]) for text in ("dull", "bad film", "good film")]
-    (own,) = methods({"mine": given})
-    again = troth.explain(BERT, data, own.explainer)
+    (own,) = EXPLAINERS.methods({"mine": given})
+    again = troth.explain(BERT, data, own.instance)
     assert [attribution.scores.tolist() for attribution in again] == [[2, 1], [-3, 1], [4]]
-    own.explainer.require(data)
+    own.instance.require(data)
     with pytest.raises(TrothError, match=r"mine: 1 of 4 examples have no attribution; the first is d \('new text'\)"):
-        own.explainer.require([*data, Example("d", "new text")])
+        own.instance.require([*data, Example("d", "new text")])
     with pytest.raises(TrothError, match=r"mine: example c was explained for the class .*, but here it is"):
-        troth.explain(BERT, data[2:], own.explainer, target=(given[0].target + 1) % 3)
-    (other,) = methods({"mine": [replace(given[0], model="another")]})
+        troth.explain(BERT, data[2:], own.instance, target=(given[0].target + 1) % 3)
+    (other,) = EXPLAINERS.methods({"mine": [replace(given[0], model="another")]})
     with pytest.raises(TrothError, match="explained on another model"):
-        troth.explain(BERT, data[2:], other.explainer)
+        troth.explain(BERT, data[2:], other.instance)

@@ -49,7 +49,7 @@ def explain(
     proof: Annotated[bool, "Erase each method's top words, and random ones, and show what the model then says."] = True,
     data: Annotated[str | None, "Explain this data set, file or folder in place of texts."] = None,
     split: Annotated[str | None, "Split of the data."] = None,
-    limit: Annotated[int, "At most this many examples of the data; 0 takes all."] = 0,
+    limit: Annotated[int, "Number of examples of the data, the first ones; 0 takes all."] = 0,
     text: _options.TextColumn = None,
     text_pair: _options.PairColumn = None,
     label: _options.LabelColumn = None,
@@ -97,7 +97,7 @@ def explain(
     from troth.models.targets import EACH
     from troth.report import explanation, explanation_screen, export, matrix
     from troth.verbs import records, selection
-    from troth.verbs.methods import by_name, usual_explainer
+    from troth.verbs.methods import EXPLAINERS, usual_explainer
     from troth.verbs.proof import masking_of_proof, passes_of
 
     _options.quieten()
@@ -118,7 +118,7 @@ def explain(
     if only is not None:
         _options.one_of("--only", only, "wrong", "right")
     _options.require("--limit", limit, limit >= 0, "0 or more")
-    methods = by_name([*(explainer or ()), *([ShapleyInteractions()] if interactions else [])])
+    methods = EXPLAINERS.by_name([*(explainer or ()), *([ShapleyInteractions()] if interactions else [])])
     columns: dict[str, Any] = {"text": text, "text_pair": text_pair, "label": label}
     notes: tuple[str, ...] = ()
     if data is not None:
@@ -161,7 +161,7 @@ def explain(
         examples = selection.decided(classifier, chosen_from, wrong=only == "wrong", limit=limit or None)
         if not examples:
             raise TrothError(f"of {data}, {classifier.name} gets none {only}: there is nothing to explain")
-    methods = methods or by_name([usual_explainer(classifier)])
+    methods = methods or EXPLAINERS.by_name([usual_explainer(classifier)])
     chosen = _options.targets(target, classifier.labels)
     by = "mask_token" if masking is None else masking
     options: dict[str, Any] = {"target": chosen, "masking": by, "seed": seed, "against": against}

@@ -13,7 +13,10 @@ from troth.core import terminal
 from troth.core.errors import TrothError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from troth.core.sheet import Sheet
+    from troth.report.exhibits import Exhibit
     from troth.store.store import Store
 
 T = TypeVar("T")
@@ -25,7 +28,7 @@ _BY_ENDING = {
 
 
 def report(
-    run: _options.Run,
+    runs: Annotated[list[str], "A run's folder, or its name in runs/. Several runs are compared in one table."],
     out: Annotated[
         Path | None,
         "Where to write: .html, .tex, .md, .csv, .json, or a figure as .png, .pdf or .svg. "
@@ -45,9 +48,11 @@ def report(
     Example: troth report runs/embedded-reviews-5f2c1a --format latex
 
     Every table and figure as files: troth report runs/embedded-reviews-5f2c1a --figures figures
+
+    Several runs in one table: troth report runs/first runs/second --format latex
     """
     from troth.models import short_name
-    from troth.report import exhibits, export, figures, run_page
+    from troth.report import across, exhibits, export, figures, run_page
     from troth.report.board import leaderboards
     from troth.report.board_sheet import as_dict
     from troth.store.store import open_run
@@ -55,23 +60,24 @@ def report(
 
     if form is not None:
         _options.one_of("--format", form, *export.FORMATS, "json", "html")
-    store = open_run(run, sound=True)
+    if figures_in is not None and (out is not None or form is not None):
+        raise TrothError("--figures writes files of its own; leave --out and --format out")
+    stores = [open_run(run, sound=True) for run in dict.fromkeys(runs)]
+    store = stores[0]
+    if len(stores) > 1:
+        _compare(stores, out, form, figures_in, as_json)
+        return
     if figures_in is not None:
-        if out is not None or form is not None:
-            raise TrothError("--figures writes files of its own; leave --out and --format out")
         shown = stored_exhibits(store.folder)
         if not shown:
             boards = leaderboards(store)
+            shown = exhibits.named(across.tables(boards))
             for board, facts in zip(boards, run_page.page_data(store, boards).report["boards"], strict=True):
                 of_board = [*exhibits.board_exhibits(board), *exhibits.example_exhibits(facts)]
                 shown += [
                     each._replace(name=f"{each.name} {short_name(board.model)} {board.data}") for each in of_board
                 ]
-        paths = exhibits.write(figures_in, _required(shown, store))
-        if as_json:
-            _options.print_json({"figures": str(figures_in), "files": [path.name for path in paths]})
-        else:
-            terminal.echo(f"{len(paths)} files written to {figures_in}")
+        _write_figures(figures_in, _required(shown, store), as_json)
         return
     wanted = form or (_BY_ENDING.get(out.suffix.lower(), "html") if out else "html")
     path = out or (store.folder / "report.html" if wanted == "html" else None)
@@ -79,7 +85,8 @@ def report(
         export.require_place(path)
     if wanted == "html":
         assert path is not None
-        run_page.write_report(store, path, exhibits=stored_exhibits(store.folder))
+        tables = stored_exhibits(store.folder) or exhibits.named(across.tables(leaderboards(store)))
+        run_page.write_report(store, path, exhibits=tables)
     elif wanted == "figure":
         figures.plot(_sheets(store), path)
     else:
@@ -91,10 +98,60 @@ def report(
             sys.stdout.write(text)
             return
         export.to(path, text)
+    _print_path(path, as_json)
+
+
+def _compare(
+    stores: Sequence[Store], out: Path | None, form: str | None, figures_in: Path | None, as_json: bool
+) -> None:
+    """Tables over the leaderboards of several runs: mean ranks, then the values of each metric."""
+    from troth.report import across, exhibits, export, figures
+    from troth.report.board import leaderboards
+    from troth.report.board_sheet import as_dict
+
+    boards = [board for store in stores for board in _required(leaderboards(store), store)]
+    tables = across.tables(boards)
+    wanted = form or (_BY_ENDING.get(out.suffix.lower(), "html") if out else None)
+    if figures_in is not None:
+        _write_figures(figures_in, exhibits.named(tables), as_json)
+        return
+    if wanted is None or (wanted == "html" and out is None):
+        raise TrothError("several runs have no folder of their own: name --out across.html, or --format latex")
+    if out is not None:
+        export.require_place(out)
+    if wanted == "figure":
+        figures.plot(tables, out)
+    elif wanted == "html":
+        assert out is not None
+        export.write_page(out, f"Comparison of {len(stores)} runs", map(export.html, tables))
+    else:
+        if wanted == "json":
+            of_boards = [{"run": str(board.folder), **as_dict(board)} for board in boards]
+            text = terminal.json_text(of_boards, sys.stdout.encoding) + "\n"
+        else:
+            text = export.text(tables, wanted)
+        if out is None:
+            sys.stdout.write(text)
+            return
+        export.to(out, text)
+    _print_path(out, as_json)
+
+
+def _print_path(path: Path | None, as_json: bool) -> None:
     if as_json:
         _options.print_json({"report": str(path)})
     else:
         terminal.echo(f"written to {path}")
+
+
+def _write_figures(folder: Path, shown: Sequence[Exhibit], as_json: bool) -> None:
+    from troth.report import exhibits
+
+    paths = exhibits.write(folder, shown)
+    if as_json:
+        _options.print_json({"figures": str(folder), "files": [path.name for path in paths]})
+    else:
+        terminal.echo(f"{len(paths)} files written to {folder}")
 
 
 def _required(shown: list[T], store: Store) -> list[T]:
@@ -105,8 +162,10 @@ def _required(shown: list[T], store: Store) -> list[T]:
 
 def _sheets(store: Store) -> list[Sheet]:
     """The sheets of a run's leaderboards, or of a study's tables."""
+    from troth.report import across
     from troth.report.board import leaderboards
     from troth.studies import stored_sections
 
     tables = [section.sheet() for section in stored_sections(store.folder) if section.rows]
-    return _required(tables or [board.sheet() for board in leaderboards(store)], store)
+    boards = [] if tables else leaderboards(store)
+    return _required(tables or [*across.tables(boards), *(board.sheet() for board in boards)], store)

@@ -132,6 +132,11 @@ def find(kind: str, name: str) -> type[Any]:
     return cls
 
 
+def fields(kind: str, name: str) -> tuple[dataclasses.Field[Any], ...]:
+    """The options of a method; a function of an installed package has none."""
+    return () if function(kind, name) is not None else dataclasses.fields(find(kind, name))
+
+
 def build(kind: str, spec: str | T) -> T:
     """An object from its spec text; an object that is already built is returned unchanged.
 

@@ -5,7 +5,6 @@ named is rejected unless the user repeats it: `--allow` on the command line, `al
 writes on the command line or in Python is always allowed.
 """
 
-import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -92,9 +91,9 @@ def is_there(path: str) -> bool:
         return False
 
 
-def names_elsewhere(cls: type[Any]) -> list[str]:
+def names_elsewhere(kind: str, name: str) -> list[str]:
     """The options of a method that name a file or a server."""
-    return [field.name for field in dataclasses.fields(cls) if field.name in _ELSEWHERE]
+    return [field.name for field in catalog.fields(kind, name) if field.name in _ELSEWHERE]
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ class Origin:
         reference = user_code.read(text)
         name, options = catalog.parse(text if reference is None else reference.name + reference.options)
         known = reference is None and name in catalog.names(kind)  # unknown names raise an error when they are built
-        fields = {each.name: each.default for each in dataclasses.fields(catalog.find(kind, name))} if known else {}
+        fields = {each.name: each.default for each in catalog.fields(kind, name)} if known else {}
         key = options.get("key_variable", fields.get("key_variable"))
         for value in _texts(options):
             self.value(value, key if isinstance(key, str) else "")

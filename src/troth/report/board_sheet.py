@@ -24,12 +24,11 @@ NOTES = (
 def sheet(board: Leaderboard, order: Sequence[str] | None = None) -> Sheet:
     """One row per explainer and one column per metric, then the cost of an explanation."""
     names = short_names(board.metrics)
-    best = {metric: _best(board, metric) for metric in board.metrics}
     measured = [Column(names[metric], board.directions[metric]) for metric in board.metrics]
     rows = [
         [
             TableCell(explainer),
-            *(_cell(board, explainer, metric, best[metric]) for metric in board.metrics),
+            *(cell_of(board, explainer, metric) for metric in board.metrics),
             TableCell(round(1000 * board.seconds[explainer])),
             TableCell(round(board.passes[explainer])),
         ]
@@ -50,7 +49,7 @@ def sheet(board: Leaderboard, order: Sequence[str] | None = None) -> Sheet:
     )
 
 
-def _cell(board: Leaderboard, explainer: str, metric: str, best: float) -> TableCell:
+def cell_of(board: Leaderboard, explainer: str, metric: str) -> TableCell:
     """One value of a leaderboard with its interval, letters and marks."""
     summary = board.summaries.get((explainer, metric))
     if summary is None or math.isnan(summary.value):
@@ -61,7 +60,7 @@ def _cell(board: Leaderboard, explainer: str, metric: str, best: float) -> Table
         float(summary.high),
         board.groups.get(metric, {}).get(explainer, ""),
         # Two values that are displayed alike are both best.
-        TableCell(float(summary.value)).text == TableCell(best).text,
+        TableCell(float(summary.value)).text == TableCell(_best(board, metric)).text,
         explainer != RANDOM and board.beats_random.get((explainer, metric)) is False,
     )
 

@@ -252,6 +252,11 @@ def example_exhibits(facts: Mapping[str, Any]) -> Iterator[Exhibit]:
         )
 
 
+def named(sheets: Iterable[Sheet]) -> list[Exhibit]:
+    """Sheets as exhibits whose files have the names of their titles."""
+    return [Exhibit(sheet.title, sheet) for sheet in sheets]
+
+
 def write(folder: Path, shown: Iterable[Exhibit]) -> list[Path]:
     """Writes the files of every exhibit, numbered in order; other files in the folder are kept."""
     try:

@@ -7,6 +7,7 @@ its own marker and line style, so that nothing is conveyed by color alone.
 from __future__ import annotations
 
 import base64
+import hashlib
 import html as markup
 import io
 import math
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.extras import importing
 from troth.core.sheet import NOTHING, Column, Sheet, TableCell
@@ -31,6 +33,9 @@ ENDINGS = (".png", ".pdf", ".svg")
 BLUE, VERMILION, GRAY = "#0072B2", "#D55E00", "#777777"
 _COLORS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS, _LINES = "osD^vPX*", ("-", "--", "-.", ":")
+_STYLES = len(_COLORS) * len(_MARKERS) * len(_LINES)
+# These get the seven colors; the others repeat the colors with another marker.
+_COMMON = ("leave_one_out", "integrated_gradients", "gradient", "attention", "input_x_gradient", "deep_lift", "lime")
 _LEAST = 0.1  # milliseconds at which a logarithmic axis begins
 _ACROSS = 3  # panels per row
 _MOST = 8  # attributions in one figure
@@ -109,7 +114,7 @@ def _size(part: Any) -> tuple[float, float]:
 
 
 class LineStyle(NamedTuple):
-    """How a name is drawn, everywhere in a figure."""
+    """How a name is drawn, in all figures of all runs."""
 
     color: str
     marker: str
@@ -117,14 +122,23 @@ class LineStyle(NamedTuple):
 
 
 def line_styles(names: Sequence[str]) -> dict[str, LineStyle]:
-    """A style for each name, independent of their order; random is gray and dotted. The first 56 are all different."""
-    real = sorted({name for name in names if name.lower() != "random"})
-    chosen = {
-        name: LineStyle(
-            _COLORS[place % len(_COLORS)], _MARKERS[place % len(_MARKERS)], _LINES[place // len(_COLORS) % len(_LINES)]
-        )
-        for place, name in enumerate(real)
-    }
+    """A style for each name, all different; random is gray and dotted.
+
+    The style of an explainer of the catalog never depends on the other names. Other names, such as specs with options,
+    get a style from their hash, or the next free one if another name in the figure has it.
+    """
+    known = {name: place for place, name in enumerate(dict.fromkeys([*_COMMON, *catalog.names("explainers")]))}
+    chosen: dict[str, LineStyle] = {}
+    taken = set(known.values())
+    for name in sorted({name for name in names if name.lower() != "random"}):
+        place = known.get(name)
+        if place is None:
+            place = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest()) % _STYLES
+            while place in taken and len(taken) < _STYLES:
+                place = (place + 1) % _STYLES
+            taken.add(place)
+        line = _LINES[place // (len(_COLORS) * len(_MARKERS)) % len(_LINES)]
+        chosen[name] = LineStyle(_COLORS[place % len(_COLORS)], _MARKERS[place % len(_MARKERS)], line)
     return {name: chosen.get(name, LineStyle(GRAY, "x", ":")) for name in names}
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from troth.core.sheet import NOTHING, Sheet, TableCell, plain_sheet, without_nan
-from troth.report import export
+from troth.report import export, figures
 from troth.report.board import Leaderboard, leaderboards
 from troth.report.exhibits import TELLING, Exhibit, board_exhibits, notes
 from troth.report.page_board import page_board
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 VERSION = 2
 _PICTURES = {".svg": "image/svg+xml", ".png": "image/png"}
+_DASHES = {"-": "", "--": "6 3", "-.": "8 3 2 3", ":": "2 3"}
 _PROVENANCE = ("created", "versions", "hardware", "sessions", "models", "data", "seeds", "methods")
 # Definitions of the terms of a report, one sentence each.
 _GLOSSARY = {
@@ -110,15 +111,25 @@ def page_data(store: Store, boards: Sequence[Leaderboard] | None = None, exhibit
         store.folder.name,
         boards=[board for board, _ in parts],
         tables=[table(sheet, _picture(drawn)) for _, sheet, drawn in exhibits],
+        styles=_styles(explainer["name"] for board, _ in parts for explainer in board["explainers"]),
         provenance={key: about[key] for key in _PROVENANCE if key in about},
         unfinished={"done": done, "planned": planned} if done < planned else None,
     )
     return PageData(report, [entries for _, entries in parts])
 
 
+def _styles(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """The color and the dashes of each explainer, the same as in figures; black would not show on a dark page."""
+    return {
+        name: {"color": style.color.replace("#000000", "currentColor"), "dash": _DASHES[style.line]}
+        for name, style in figures.line_styles(list(names)).items()
+    }
+
+
 def document(title: str, **parts: Any) -> dict[str, Any]:
     """The common structure of all pages; parts that are not given are empty."""
     empty: dict[str, Any] = {"boards": [], "tables": [], "checks": [], "provenance": {}, "unfinished": None}
+    empty["styles"] = {}
     return {"version": VERSION, "title": title, "glossary": _GLOSSARY, **empty, **parts}
 
 

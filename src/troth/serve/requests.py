@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from troth.core import catalog, trust, user_code
 from troth.core.errors import TrothError
 from troth.explainers import Explainer
+from troth.verbs import methods
 
 BODY = 1 << 20  # maximum bytes of a request
 TEXT = 20_000  # maximum characters of a text
@@ -92,18 +93,18 @@ class Erase(_OfText):
 def offered() -> list[str]:
     """The explainers that a request may use."""
     names = catalog.names("explainers")
-    return [name for name in names if not trust.names_elsewhere(catalog.find("explainers", name))]
+    return [name for name in names if not trust.names_elsewhere("explainers", name)]
 
 
 def explainers(specs: Sequence[str]) -> dict[str, Explainer]:
     """The explainers of a request by spec: only from the catalog, of limited size, and without files or endpoints."""
     for spec in specs:
         name = catalog.parse(spec)[0] if user_code.read(spec) is None else ""
-        outside = trust.names_elsewhere(catalog.find("explainers", name)) if name else []
+        outside = trust.names_elsewhere("explainers", name) if name else []
         if outside:
             raise TrothError(f"{name} reads {outside[0]} from elsewhere, which a page cannot name; use troth explain")
         _check("explainers", spec)
-    return catalog.by_spec("explainers", specs)
+    return methods.EXPLAINERS.by_name(specs)
 
 
 def masking(spec: str | None, otherwise: str = "mask_token") -> str:

@@ -29,8 +29,8 @@ from troth.sweep.context import Context
 from troth.sweep.crossing import add_checks, cross
 from troth.sweep.run import Engine, Outcome, Progress, run
 from troth.training.record import usual_masking
-from troth.verbs.methods import Given, Method, method, methods
-from troth.verbs.own_metrics import GivenMetric
+from troth.verbs.methods import EXPLAINERS as EXPLAINING
+from troth.verbs.methods import GivenExplainer, GivenMetric, Method
 
 # Excludes methods that take hundreds of passes, because some metrics re-explain at every step.
 EXPLAINERS = (
@@ -86,7 +86,7 @@ class Bench(Shown, Exportable):
 def bench(
     model: Any = "embedded",
     data: Source = "reviews",
-    explainers: Sequence[Given] | Mapping[str, Given] | Literal["all"] | None = None,
+    explainers: Sequence[GivenExplainer] | Mapping[str, GivenExplainer] | Literal["all"] | None = None,
     metrics: Sequence[GivenMetric] | Literal["all"] | None = None,
     out: str | Path | None = None,
     *,
@@ -153,7 +153,7 @@ def plan_of(
     context: Context,
     model: Any,
     data: Source,
-    explainers: Sequence[Given] | Mapping[str, Given] | Literal["all"] | None,
+    explainers: Sequence[GivenExplainer] | Mapping[str, GivenExplainer] | Literal["all"] | None,
     metrics: Sequence[GivenMetric] | Literal["all"] | None,
     *,
     split: str | None = None,
@@ -184,7 +184,7 @@ def plan_of(
         context.trust(given)
     for metric in () if metrics == "all" else metrics or ():
         context.trust(metric)
-    chosen = with_random(methods(named, context.home))
+    chosen = with_random(EXPLAINING.methods(named, context.home))
     marked = all(example.rationale is not None for example in examples)
     usual = _usual_metrics(classifier, masking, marked)
     judges = _all_metrics(usual) if metrics == "all" else list(metrics or usual)
@@ -198,10 +198,10 @@ def plan_of(
     return plan
 
 
-def with_random(methods: Sequence[Method]) -> list[Method]:
+def with_random(methods: Sequence[Method[Explainer]]) -> list[Method[Explainer]]:
     """The methods, with the random baseline added if it is missing."""
     there = any(method.name == "random" for method in methods)
-    return [*methods] if there else [method("random"), *methods]
+    return [*methods] if there else [EXPLAINING.method("random"), *methods]
 
 
 def _usual_metrics(model: TextClassifier, masking: str, marked: bool) -> list[str]:

@@ -161,31 +161,31 @@ class Context:
             self.loading += time.perf_counter() - begun
 
     def _load_explainer(self, spec: ExplanationSpec) -> Explainer:
-        from troth.verbs.methods import from_reference, method
+        from troth.verbs.methods import EXPLAINERS
 
         reference = self._trusted(spec.explainer_full)
         if reference is not None:
-            found = from_reference(reference, self.home)
+            found = EXPLAINERS.from_reference(reference, self.home)
         else:
             if spec.explainer_code is None and spec.explainer_files is None:
                 built: Explainer = catalog.build("explainers", spec.explainer_full)
                 return built
             user_code.refuse(spec.explainer_full)
-            found = method(spec.explainer_full)
+            found = EXPLAINERS.method(spec.explainer_full)
         if (found.code, found.files) != (spec.explainer_code, spec.explainer_files):
             what = "code" if found.code != spec.explainer_code else "checkpoint"
             raise TrothError(f"the {what} of {spec.explainer} has changed since this was planned; run it again")
-        return found.explainer
+        return found.instance
 
     def _load_metric(self, spec: MetricSpec) -> Metric:
-        from troth.verbs.own_metrics import judge
+        from troth.verbs.methods import METRICS
 
         if user_code.read(spec.metric_full) is not None and self._trusted(spec.metric_full) is None:
             user_code.refuse(spec.metric_full)
-        found = judge(spec.metric_full, self.home)
+        found = METRICS.method(spec.metric_full, self.home)
         if found.code != spec.metric_code:
             raise TrothError(f"the code of {spec.metric} has changed since this was planned; run it again")
-        return found.metric
+        return found.instance
 
     def _trusted(self, name: str) -> user_code.Reference | None:
         reference = user_code.read(name)

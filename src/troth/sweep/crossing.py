@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-from troth.core import catalog
+from troth.core import catalog, user_code
 from troth.core.errors import TrothError
 from troth.core.types import Example
 from troth.core.units import UnitName, word_spans
@@ -24,9 +24,8 @@ from troth.sweep.context import Context
 from troth.validity.masf import FEWEST
 from troth.validity.references import held_out_beside
 from troth.validity.stamp import can_be_tested
-from troth.verbs.methods import Method, methods
+from troth.verbs.methods import EXPLAINERS, METRICS, GivenMetric, Method, facts, settled
 from troth.verbs.own_explainers import OwnAttributions
-from troth.verbs.own_metrics import GivenMetric, Judge, judges
 
 # How many examples a method, or one of its metrics, gets: None for all, 0 for none.
 Share = Callable[[Explainer, Metric | None], int | None]
@@ -38,7 +37,7 @@ def cross(
     context: Context,
     models: Iterable[Any],
     data: Iterable[Data],
-    explainers: Sequence[str | Explainer | Method],
+    explainers: Sequence[str | Explainer | Method[Explainer]],
     metrics: Sequence[GivenMetric],
     seeds: Sequence[int] = (0,),
     *,
@@ -59,14 +58,14 @@ def cross(
     check_choices(units, segments)
     plan = Plan(about={"models": {}, "data": {}, "metrics": {}, "seeds": list(seeds)})
     sets = list(data)
-    table = _methods(context, plan, explainers)
-    table_metrics = _judges(context, metrics)
+    table = _explainers(context, plan, explainers)
+    table_metrics = METRICS.methods(metrics, context.home)
     erased_by = catalog.spec(catalog.build("maskings", masking), full=True)
     for model in models:
         about = _model_spec(context, plan, model)
         classes = context.model(about).labels
         require_class(context.model(about), target, against)
-        require_outputs([judge.metric for judge in table_metrics], context.model(about))
+        require_outputs([metric.instance for metric in table_metrics], context.model(about))
         for examples in sets:
             # The next model may number the same classes differently.
             matched = match_labels(examples, classes, about.model, context.model(about).outputs)
@@ -74,46 +73,53 @@ def cross(
             context.model(about).encode(matched[:_TRIED], units, segments)
             source = _data_cell(plan, matched)
             # Options that a metric leaves open are chosen once for the table and become part of its spec.
-            settled = [judge.settled([method.explainer for method in table], matched) for judge in table_metrics]
+            asked = [settled(metric, [method.instance for method in table], matched) for metric in table_metrics]
             side_files = [
-                _files(judge.metric.perturbation, context.model(about)) if isinstance(judge.metric, Erasing) else None
-                for judge in settled
+                _files(each.instance.perturbation, context.model(about)) if isinstance(each.instance, Erasing) else None
+                for each in asked
             ]
-            plan.about["metrics"] |= {each.name: each.facts for each in settled if each.facts is not None}
+            for each in asked:
+                if each.in_memory:  # other processes cannot load it
+                    context.metrics[each.full, each.code] = each.instance
+            plan.about["metrics"] |= {each.name: known for each in asked if (known := facts(each)) is not None}
             of_data = vars(SourceSpec.of(source))
             erased_files = _files(catalog.build("maskings", masking), context.model(about))
             for method in table:
-                if isinstance(method.explainer, OwnAttributions):
-                    method.explainer.require(matched)
+                if isinstance(method.instance, OwnAttributions):
+                    method.instance.require(matched)
                 for seed in seeds:
                     explained = ExplanationSpec(
                         **vars(about), **of_data, units=units, target=target, against=against, segments=segments,
                         masking=erased_by, explainer=method.name, explainer_full=method.full,
                         explainer_code=method.code, explainer_files=method.files, seed=seed, masking_files=erased_files,
-                        first=None if share is None else share(method.explainer, None),
+                        first=None if share is None else share(method.instance, None),
                     )  # fmt: skip
                     explanation = plan.add(explained.cell(source))
-                    for judge, files in zip(settled, side_files, strict=True):
-                        few = None if share is None else share(method.explainer, judge.metric)
+                    for metric, files in zip(asked, side_files, strict=True):
+                        few = None if share is None else share(method.instance, metric.instance)
                         if few != 0:
                             whole = vars(explained) if few is None else {**vars(explained), "first": few}
                             measured = MetricSpec(
                                 **whole,
-                                metric=judge.name,
-                                metric_full=judge.full,
-                                metric_code=judge.code,
+                                metric=metric.name,
+                                metric_full=metric.full,
+                                metric_code=metric.code,
                                 metric_files=files,
                             )
                             plan.add(measured.cell(explanation, source))
     return plan
 
 
-def _methods(context: Context, plan: Plan, explainers: Sequence[str | Explainer | Method]) -> list[Method]:
-    """The methods of the table; run.json records what their names stand for."""
-    found = methods([each if isinstance(each, Method) else catalog.build("explainers", each) for each in explainers])
+def _explainers(
+    context: Context, plan: Plan, explainers: Sequence[str | Explainer | Method[Explainer]]
+) -> list[Method[Explainer]]:
+    """The explainers of the table; run.json records what their names stand for."""
+    for each in explainers:
+        user_code.refuse(each)
+    found = EXPLAINERS.methods(explainers)
     for method in found:
         if method.in_memory:
-            context.methods[method.full, method.code, method.files] = method.explainer
+            context.methods[method.full, method.code, method.files] = method.instance
     plan.about["methods"] = {each.name: {"spec": each.full, "code": each.code, "files": each.files} for each in found}
     return found
 
@@ -124,15 +130,6 @@ def _files(masking: Masking, model: TextClassifier) -> str | None:
         return masking.files(model)
     except TrothError:
         return None
-
-
-def _judges(context: Context, metrics: Sequence[GivenMetric]) -> list[Judge]:
-    """The metrics of the table; those that other processes cannot load are registered in the context."""
-    found = judges(metrics, context.home)
-    for each in found:
-        if each.in_memory:
-            context.metrics[each.full, each.code] = each.metric
-    return found
 
 
 def add_checks(plan: Plan, context: Context, sets: Iterable[tuple[Data, Sequence[Example]]]) -> None:

@@ -18,8 +18,7 @@ from troth.sweep.bench import with_random
 from troth.sweep.context import Context
 from troth.sweep.crossing import add_checks, cross
 from troth.sweep.run import Engine, Outcome, Progress, run
-from troth.verbs.methods import Given, methods
-from troth.verbs.own_metrics import GivenMetric
+from troth.verbs.methods import EXPLAINERS, GivenExplainer, GivenMetric
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,7 +43,7 @@ class Sweep(Shown, Exportable):
 def sweep(
     models: Any,
     data: Any,
-    explainers: Sequence[Given] | Mapping[str, Given],
+    explainers: Sequence[GivenExplainer] | Mapping[str, GivenExplainer],
     metrics: Sequence[GivenMetric],
     out: str | Path = "runs/sweep",
     *,
@@ -74,9 +73,10 @@ def sweep(
     sets = data if isinstance(data, list) and not _are_examples(data) else [data]
     loaded = [each if isinstance(each, Data) else load_data(each, split=split) for each in sets]
     drawn = [each if limit is None else each.sample(limit) for each in loaded]
+    chosen = with_random(EXPLAINERS.methods(explainers, context.home))
     plan = cross(
-        context, several, drawn, with_random(methods(explainers, context.home)), list(metrics), seeds, units=units,
-        target=target, against=against, segments=segments, masking=masking,
+        context, several, drawn, chosen, list(metrics), seeds, units=units, target=target, against=against,
+        segments=segments, masking=masking,
     )  # fmt: skip
     left = [
         whole if isinstance(each, str) and limit is not None else () for each, whole in zip(sets, loaded, strict=True)

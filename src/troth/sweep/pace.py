@@ -121,7 +121,7 @@ def _likeness(cell: Cell) -> Methods:
 
 
 def _likenesses(kind: str, specs: Mapping[str, Any]) -> Iterator[Methods]:
-    methods = [specs.get(name) for name in _SAME]
+    methods = [specs.get(name, specs.get(f"{name}_full")) for name in _SAME]  # cells of studies have only full specs
     yield (kind, *methods)
     yield (kind, next((method for method in methods if method is not None), None))
     yield (kind,)

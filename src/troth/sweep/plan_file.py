@@ -105,7 +105,7 @@ class PlanFile:
         from troth.data import load_data
         from troth.sweep.bench import with_random
         from troth.sweep.crossing import add_checks, cross
-        from troth.verbs.methods import methods
+        from troth.verbs.methods import EXPLAINERS
 
         content = self.content
         data, models, drawn_from = [], [], []
@@ -121,7 +121,7 @@ class PlanFile:
             with self._at(path):
                 models.append(context.model_spec(path, model))
         rest = {key: content[key] for key in ("units", "target", "against", "segments", "masking") if key in content}
-        explainers = with_random(methods(_many(content["explainers"]), context.home))
+        explainers = with_random(EXPLAINERS.methods(_many(content["explainers"]), context.home))
         seeds = _many(content.get("seeds", 0))
         plan = cross(context, models, data, explainers, _many(content["metrics"]), seeds, **rest)
         add_checks(plan, context, zip(data, drawn_from, strict=True))

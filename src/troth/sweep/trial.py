@@ -66,8 +66,9 @@ class Trial:
         self._plan = plan
         order = {"training": 0, ExplanationSpec.kind: 1, MetricSpec.kind: 2}
         for cell in sorted(cells, key=lambda cell: (order.get(cell.kind, 3), passes_of(cell.specs, 24))):
-            if time.monotonic() > self._deadline:
-                return
+            # A kind of cell that nothing is known about is tried even then.
+            if time.monotonic() > self._deadline and pace.expect(cell) is not None:
+                continue
             if timer := plan.probes.get(cell.kind):
                 if not pace.knows(cell):
                     self.count += 1
@@ -97,7 +98,7 @@ class Trial:
         if passes > _MOST or per_example * _FIRST > self._deadline - time.monotonic():
             pace.learn(cell.kind, cell.specs, rows * per_example, passes=round(rows * passes))
             return
-        tried = self._carry_out(self._on_random(cell))
+        tried, _ = self._carry_out(self._on_random(cell))
         if tried.table is not None and tried.table.num_rows:
             share = (1 + passes) * rows / self._work(cell, tried.table.num_rows)
             pace.learn(cell.kind, cell.specs, share * tried.seconds, passes=round(share * tried.passes))
@@ -138,11 +139,11 @@ class Trial:
 
     def _try_any(self, cell: Cell, pace: Pace) -> None:
         """Tries a cell of a study on a few examples."""
-        tried = self._carry_out(cell)
+        tried, count = self._carry_out(cell)
         tables = [self._plan.tables[parent] for parent in cell.parents if parent in self._plan.tables]
         if tried.table is not None:
             self.count += 1
-            share = max((table.num_rows for table in tables), default=_MORE) / _MORE
+            share = max((table.num_rows for table in tables), default=count) / count
             pace.learn(cell.kind, cell.specs, tried.seconds * max(1.0, share))
 
     def _try_training(self, cell: Cell, pace: Pace) -> None:
@@ -181,10 +182,12 @@ class Trial:
         texts = self._sample(cell.parents[0], examples).column("text").to_pylist()
         return max(0.0, tried.seconds - seconds), seconds / max(1, sum(map(len, texts)) * epochs)
 
-    def _carry_out(self, cell: Cell) -> _Tried:
-        """Runs a cell on two examples, and on more if that was quick."""
+    def _carry_out(self, cell: Cell) -> tuple[_Tried, int]:
+        """Runs a cell on two examples, and on more if that was quick; also returns the number of examples."""
         tried = self._make(cell, _FIRST)
-        return tried if tried.table is None or tried.seconds > _QUICK else self._make(cell, _MORE)
+        if tried.table is None or tried.seconds > _QUICK:
+            return tried, _FIRST
+        return self._make(cell, _MORE), _MORE
 
     def _make(self, cell: Cell, count: int) -> _Tried:
         """Runs a cell on this number of examples."""

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import torch
 
-from troth.core import trust, user_code
+from troth.core import catalog, trust, user_code
 from troth.core.errors import TrothError
 from troth.core.plain_values import Path as Place
 from troth.core.plain_values import at, differences
@@ -144,9 +144,17 @@ def _can_be_computed(cell: Stored) -> bool:
 
 
 def _own_code(cell: Stored) -> set[str]:
-    """The user code that made a cell, as --allow names it: my_file.py:Name; code in memory has no file."""
-    named = [cell.specs.get(f"{part}_full") for part in ("explainer", "metric") if cell.specs.get(f"{part}_code")]
-    references = [(str(name), user_code.read(name)) for name in named]
+    """The user code that made a cell, as --allow names it: my_file.py:Name; code in memory has no file.
+
+    Methods of installed packages need no permission.
+    """
+    named = [
+        str(cell.specs[f"{part}_full"])
+        for part in ("explainer", "metric")
+        if cell.specs.get(f"{part}_code")
+        and str(cell.specs[f"{part}_full"]).partition("(")[0] not in catalog.names(f"{part}s")
+    ]
+    references = [(name, user_code.read(name)) for name in named]
     return {name if reference is None else reference.head for name, reference in references}
 
 

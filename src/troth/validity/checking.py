@@ -38,7 +38,7 @@ from troth.statistics import simes
 from troth.validity.masf import HIDDEN_STATES, MaSF, data_set_p_value, largest, require_hidden_states, why_not_tested
 from troth.validity.references import References, form_of, parted
 from troth.verbs.explain import batches_by_cost, explanations
-from troth.verbs.methods import Given, by_name
+from troth.verbs.methods import EXPLAINERS, GivenExplainer
 
 LEVEL = 0.05
 _EXAMPLES_AT_ONCE = 128
@@ -131,7 +131,7 @@ def check(
     model: Any,
     data: str | Path | Data | Iterable[Example],
     validation: str | Path | Data | Iterable[Example] | None = None,
-    explainers: Sequence[Given] = ("random",),
+    explainers: Sequence[GivenExplainer] = ("random",),
     masking: str | Masking = "mask_token",
     step: float = 0.1,
     seed: int = 0,
@@ -186,7 +186,7 @@ def check(
         )
     encodings = classifier.encode(tested, units)
     p_values = {}
-    for method in by_name(explainers).values():
+    for method in EXPLAINERS.by_name(explainers).values():
         views = erased_views(
             Prober(classifier, how), method, encodings, points, target=target, seed=seed, recompute=recompute
         )
@@ -195,7 +195,7 @@ def check(
 
 
 def settle(
-    explainers: Sequence[Given],
+    explainers: Sequence[GivenExplainer],
     masking: str | Masking,
     step: float,
     units: str,
@@ -209,7 +209,7 @@ def settle(
     check_choices(units, "first")
     catalog.build("maskings", masking)
     arguments.methods("explainers", explainers)
-    by_name(explainers)
+    EXPLAINERS.by_name(explainers)
     points = range(0, 10_001, basis_points(step) or 10_001)
     if len(points) < 2 or points[-1] != 10_000:
         raise TrothError(f"step must divide 1 (0.1, 0.05, 0.25, …), not {step}")

@@ -27,7 +27,7 @@ from troth.engine.prober import Prober
 from troth.maskings import Masking
 from troth.models import TextClassifier, families, load_model
 from troth.verbs.explain import Texts, as_examples, explain_pairs
-from troth.verbs.methods import Given, method
+from troth.verbs.methods import EXPLAINERS, GivenExplainer
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Randomization:
 def parameter_randomization(
     model: Any,
     texts: Texts,
-    explainer: Given,
+    explainer: GivenExplainer,
     *,
     cascade: bool = False,
     units: UnitName = "word",
@@ -66,7 +66,7 @@ def parameter_randomization(
 def random_class(
     model: Any,
     texts: Texts,
-    explainer: Given,
+    explainer: GivenExplainer,
     *,
     units: UnitName = "word",
     masking: str | Masking = "mask_token",
@@ -85,7 +85,7 @@ def random_class(
 def randomizations(
     model: Any,
     texts: Texts,
-    explainer: Given,
+    explainer: GivenExplainer,
     *,
     cascade: bool = False,
     units: UnitName = "word",
@@ -101,10 +101,10 @@ class _Subject:
     """An explainer on the texts of a model."""
 
     def __init__(
-        self, model: Any, texts: Texts, explainer: Given, units: UnitName, masking: str | Masking, seed: int
+        self, model: Any, texts: Texts, explainer: GivenExplainer, units: UnitName, masking: str | Masking, seed: int
     ) -> None:
         self.model, self.examples = load_model(model), list(as_examples(texts))
-        self.method = method(explainer).explainer
+        self.method = EXPLAINERS.method(explainer).instance
         self.units, self.masking, self.seed = units, masking, seed
 
     @property

@@ -21,7 +21,7 @@ from troth.explainers import Explainer
 from troth.maskings import Masking
 from troth.models import Segments, TextClassifier, load_model
 from troth.models.targets import ABOVE, EACH, Target, class_of, each_target, gold_labels, require_class
-from troth.verbs.methods import Given, by_name
+from troth.verbs.methods import EXPLAINERS, GivenExplainer
 
 _CHUNK = 512
 # A name, character spans of the text, or one list of spans per text.
@@ -48,7 +48,7 @@ def explain(
 def explain(
     model: Any,
     texts: Texts,
-    explainer: Iterable[Given] | Mapping[str, Given],
+    explainer: Iterable[GivenExplainer] | Mapping[str, GivenExplainer],
     *args: Any,
     **options: Any,
 ) -> Explanations: ...
@@ -62,7 +62,7 @@ def explain(
 def explain(
     model: Any,
     texts: Texts,
-    explainer: str | Explainer | Callable[..., Any] | Iterable[Given] | Mapping[str, Given],
+    explainer: str | Explainer | Callable[..., Any] | Iterable[GivenExplainer] | Mapping[str, GivenExplainer],
     units: Units = "word",
     target: Target = "predicted",
     masking: str | Masking = "mask_token",
@@ -87,7 +87,7 @@ def explain(
     list of spans per text (docs/guide/units.md). `progress` shows a progress bar on a terminal or in a notebook.
     """
     several = [explainer] if isinstance(explainer, str | Explainer) or callable(explainer) else explainer
-    methods = by_name(several)
+    methods = EXPLAINERS.by_name(several)
     classifier = load_model(model)
     require_class(classifier, target, several=True)
     require_class(classifier, against)

@@ -6,7 +6,7 @@ from functools import cache
 from itertools import chain, groupby, islice
 from typing import Any, overload
 
-from troth.core import arguments, catalog
+from troth.core import arguments, catalog, user_code
 from troth.core.errors import TrothError
 from troth.core.progress import track
 from troth.core.results import Scores
@@ -18,8 +18,8 @@ from troth.metrics import Explain, Metric, never, require_outputs
 from troth.models import TextClassifier, load_model
 from troth.models.targets import gold_class, gold_labels
 from troth.verbs.explain import batches_by_cost
-from troth.verbs.own_metrics import GivenMetric, OwnMetric, by_name
-from troth.verbs.own_metrics import judge as judge_of
+from troth.verbs.methods import EXPLAINERS, METRICS, GivenMetric
+from troth.verbs.own_metrics import OwnMetric
 
 
 @overload
@@ -80,8 +80,8 @@ def measure(
         return Scores(tracked, catalog.spec(judge), [attribution.example.id for attribution in attributions])
 
     if isinstance(metric, str | Metric) or callable(metric):
-        return scores(judge_of(metric).metric)
-    judges = by_name(metric)
+        return scores(METRICS.method(metric).instance)
+    judges = METRICS.by_name(metric)
     require_outputs(judges.values(), classifier)
     return {name: scores(judge) for name, judge in judges.items()}
 
@@ -144,7 +144,8 @@ def _explainer_of(spec: str, signed: bool) -> Explainer | None:
     """The method of an attribution, absolute if its scores are; None for imported scores."""
     if not spec:
         return None
-    method: Explainer = catalog.build("explainers", spec)
+    user_code.refuse(spec)
+    method = EXPLAINERS.method(spec).instance
     return replace(method, absolute=True) if isinstance(method, SignedExplainer) and not signed else method
 
 

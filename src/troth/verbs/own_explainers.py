@@ -55,6 +55,12 @@ class OwnExplainer(Explainer, SelfNamed):
 class OwnFunction(OwnExplainer):
     function: Callable[..., Any] = field(repr=False)
 
+    @classmethod
+    def of(cls, name: str, function: Callable[..., Any]) -> Self:
+        """The explainer of this name; raises an error if the function takes unknown arguments."""
+        names_of_arguments(function, name, _ARGUMENTS, _BY_PLACE)
+        return cls(name, function)
+
     @property
     def gives_signed(self) -> bool:
         """Whether scores may be negative: by default they may; a function can set `mine.signed = False`."""
@@ -66,7 +72,7 @@ class OwnFunction(OwnExplainer):
 
     @property
     def _arguments(self) -> tuple[str, ...]:
-        return arguments_of(self.function, self.name)
+        return names_of_arguments(self.function, self.name, _ARGUMENTS, _BY_PLACE)
 
     @per_text
     def ask(self, question: Question) -> Routine[Attribution]:
@@ -105,11 +111,6 @@ class OwnFunction(OwnExplainer):
         if not self.gives_signed and (attribution.scores < 0).any():
             raise TrothError(f"example {question.encoding.example.id}: a score is negative, but signed is False")
         return attribution
-
-
-def arguments_of(function: Callable[..., Any], name: str) -> tuple[str, ...]:
-    """The arguments that a method's function receives."""
-    return names_of_arguments(function, name, _ARGUMENTS, _BY_PLACE)
 
 
 def names_of_arguments(

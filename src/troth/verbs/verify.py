@@ -26,7 +26,7 @@ from troth.models._identity import is_older
 from troth.verbs import records
 from troth.verbs.comparison import sentence
 from troth.verbs.explain import explain
-from troth.verbs.methods import from_reference
+from troth.verbs.methods import EXPLAINERS
 from troth.verbs.proof import prove
 
 CLOSE = 1e-3  # relative to the largest score; absolute for a probability
@@ -187,14 +187,13 @@ def _method(spec: str) -> Explainer:
     """The method that a record names, from the catalog or from code that the user has allowed."""
     name = spec.partition("(")[0]
     if name in catalog.names("explainers"):
-        built: Explainer = catalog.build("explainers", spec)
-        return built
+        return EXPLAINERS.method(spec).instance
     for head in sorted(trust.allowed()):
         reference = user_code.read(head)
-        if reference is not None and catalog.name_of(from_reference(reference, Path.cwd()).explainer) == name:
+        if reference is not None and catalog.name_of(EXPLAINERS.from_reference(reference, Path.cwd()).instance) == name:
             own = user_code.read(head + spec.removeprefix(name))
             assert own is not None
-            return from_reference(own, Path.cwd()).explainer
+            return EXPLAINERS.from_reference(own, Path.cwd()).instance
     if not name:
         raise TrothError("its scores are from outside")
     raise TrothError(f"{name} is not one of troth's own methods; if it is code of yours: --allow my_file.py:Name")

@@ -216,7 +216,7 @@ class AmlExperiment:
         """Adds the explanations of some methods and their scores by each metric."""
         for method, by_seed in explainers.items():
             for seed, spec in by_seed.items():
-                asked = replace(methods.method(spec), made_in_run=True)
+                asked = replace(methods.EXPLAINERS.method(spec), made_in_run=True)
                 plan = cross(self.setting.context, [self.model], [data], [asked], judges, (seed,), units="token")
                 self.plan.cells |= plan.cells
                 self.plan.tables |= plan.tables
