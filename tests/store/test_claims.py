@@ -87,6 +87,22 @@ def test_the_heart_beats(tmp_path, monkeypatch):
     ours.close()
 
 
+def test_no_thread_is_left_once_all_claims_are_given_back(tmp_path):
+    def beating():
+        return [thread for thread in threading.enumerate() if thread.name == "troth-heartbeat"]
+
+    before = beating()
+    for turn in range(5):
+        ours = Claims(tmp_path)
+        with ours.lock("run.json"):
+            assert ours.take(f"cell {turn}")
+        (ours_alone,) = set(beating()) - set(before)  # a claim is still held
+        ours.drop(f"cell {turn}")
+        ours_alone.join(30)
+        assert not ours_alone.is_alive()
+    assert set(beating()) <= set(before)
+
+
 def test_of_many_that_find_a_dead_claim_one_takes_it(tmp_path):
     several = [Claims(tmp_path) for _ in range(8)]
     for turn in range(20):

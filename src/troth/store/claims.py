@@ -37,22 +37,24 @@ class Claims:
         # Identifies this process among those of all machines, containers and times.
         self._owner = {"host": _host(), "pid": str(pid), "started": _started(pid), "token": uuid4().hex}
         self._mine: set[str] = set()
-        self._closed: threading.Event | None = None  # stops the heartbeat
+        self._closed: threading.Event | None = None  # stops the heartbeat, which runs while there are claims
 
     def take(self, name: str) -> bool:
         """Claims a cell; False if a living process holds the claim."""
-        if self._closed is None:
-            self._closed = threading.Event()
-            _living.add(self._owner["token"])
-            threading.Thread(target=self._beat, args=(self._closed,), daemon=True, name="troth-heartbeat").start()
+        _living.add(self._owner["token"])
         path = self.folder / name
         if not self._create(path) and not (self._dead(path) and self._remove_dead(path) and self._create(path)):
             return False
         self._mine.add(name)
+        if self._closed is None:
+            self._closed = threading.Event()
+            threading.Thread(target=self._beat, args=(self._closed,), daemon=True, name="troth-heartbeat").start()
         return True
 
     def drop(self, name: str) -> None:
         self._mine.discard(name)
+        if not self._mine:
+            self._stop()
         (self.folder / name).unlink(missing_ok=True)
 
     @contextmanager
@@ -69,13 +71,16 @@ class Claims:
 
     def close(self) -> None:
         """Releases all claims; the object can be used again."""
-        if self._closed is not None:
-            self._closed.set()
-            self._closed = None
         for name in list(self._mine):
             with contextlib.suppress(OSError):
                 self.drop(name)
         _living.discard(self._owner["token"])
+
+    def _stop(self) -> None:
+        """Ends the heartbeat."""
+        if self._closed is not None:
+            self._closed.set()
+            self._closed = None
 
     def _create(self, path: Path) -> bool:
         try:
