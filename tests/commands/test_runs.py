@@ -92,7 +92,7 @@ def test_failed_cells_are_told_and_change_the_exit_code(troth, in_workshop):
         (["diff", "nowhere", "nowhere"], "no run is called 'nowhere'"),
         (["runs", "nowhere"], "there is no folder nowhere"),
         (["sweep", "nowhere.toml"], "there is no plan file nowhere.toml"),
-        (["sweep", "plan.toml", "--shard", "2"], "--shard is NUMBER/COUNT, such as 3/16, not '2'"),
+        (["sweep", "plan.toml", "--shard", "2"], "--shard must be NUMBER/COUNT, such as 3/16, not '2'"),
         (["sweep", "plan.toml", "--engine", "spark"], "no engine is called 'spark'"),
     ],
 )

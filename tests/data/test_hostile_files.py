@@ -26,8 +26,8 @@ def fails(source, **options):
 
 # file, its content, options of load_data, what the one line says
 BROKEN = [
-    ("a.jsonl", '{"text": "a", "label": %s}' % ("9" * 5000), {}, "line 1 holds a whole number of more digits than"),
-    ("a.json", '[{"text": "a", "label": %s}]' % ("9" * 5000), {}, "a.json holds a whole number of more digits than"),
+    ("a.jsonl", '{"text": "a", "label": %s}' % ("9" * 5000), {}, "line 1 contains an integer with more digits than"),
+    ("a.json", '[{"text": "a", "label": %s}]' % ("9" * 5000), {}, "a.json contains an integer with more digits than"),
     ("a.jsonl", '{"text": "a", "label": %s}' % ("9" * 400), {}, f"label {'9' * 40}, too large for the number of a"),
     ("a.csv", f"text,label\na,{'9' * 5000}\n", {}, f"row 1 has the label {'9' * 40}, too large for the number"),
     ("a.jsonl", '{"text": "a", "label": 1099511627776}', {}, "row 1 has the label 1099511627776, too large"),
@@ -72,8 +72,8 @@ ANNOTATIONS = [
         {"docids": ["d"], "evidences": [[{"docid": "e", "start_token": 0, "end_token": 1}]]},
         "row 1 has evidence in 'e', which is not among its docids",
     ),
-    ({"docids": 3}, "row 1: docids and annotation_id must be texts, not 3"),
-    ({"annotation_id": ["d"]}, "row 1: docids and annotation_id must be texts"),
+    ({"docids": 3}, "row 1: docids and annotation_id must be strings, not 3"),
+    ({"annotation_id": ["d"]}, "row 1: docids and annotation_id must be strings"),
     ({"annotation_id": "../secret"}, "row 1 names the document '../secret', which is not in docs"),
 ]
 

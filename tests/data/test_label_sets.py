@@ -59,7 +59,7 @@ def test_matched_with_a_models_labels_and_stored(tmp_path):
 
 def test_bad_sets_are_one_clear_line(tmp_path):
     with pytest.raises(
-        TrothError, match=r"mails.jsonl: row 2 has the labels \[\['a'\]\]; a set holds words or numbers"
+        TrothError, match=r"mails.jsonl: row 2 has the labels \[\['a'\]\]; a set may contain words and numbers"
     ):
         load(tmp_path, ["a"], [["a"]])
     with pytest.raises(

@@ -126,7 +126,10 @@ def test_garbage_ranks_nothing_and_says_so(text):
 
 @pytest.mark.parametrize("content", [b"<html>hello</html>", b"{}", b'{"choices": []}', b"[1]"])
 def test_a_server_of_another_kind(content):
-    with serving((200, {}, content)) as (_, url), pytest.raises(TrothError, match="does not answer as OpenAI's chat"):
+    with (
+        serving((200, {}, content)) as (_, url),
+        pytest.raises(TrothError, match="does not answer in the format of OpenAI's chat"),
+    ):
         rank(url)
 
 
@@ -226,8 +229,8 @@ def test_many_examples_are_asked_at_a_time():
         ("", r"model must be given: llm_ranking\(model=…\)"),
         ("model=''", "needs an instruction-tuned language model"),
         ("model='m', endpoint='ftp://x'", "endpoint must be a URL such as"),
-        ("model='m', endpoint='http://me:pw@host/v1'", "must hold no password"),
-        ("model='m', endpoint='http://host/v1?key=3'", "must hold no password and no query"),
+        ("model='m', endpoint='http://me:pw@host/v1'", "must not contain a password"),
+        ("model='m', endpoint='http://host/v1?key=3'", "must not contain a password or a query"),
         ("model='m', timeout=0", "timeout must be above 0"),
         ("model='m', retries=-1", "retries must be 0 or more"),
     ],

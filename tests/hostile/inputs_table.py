@@ -28,9 +28,9 @@ DATA = [
     ("repeated.parquet", "expands to more than 1,000 times its size"),
     ("nothing.parquet", "expands to 2.2 GB"),
     ("twice.csv.gz", "twice.csv.gz"),
-    ("torn.csv.gz", "is not a whole gzip file"),
-    ("broken.csv.gz", "is not a whole gzip file"),
-    ("text.csv.gz", "is not a whole gzip file"),
+    ("torn.csv.gz", "is not a complete gzip file"),
+    ("broken.csv.gz", "is not a complete gzip file"),
+    ("text.csv.gz", "is not a complete gzip file"),
     ("text.parquet", "cannot be read as parquet"),
     ("latin.csv", "line 2 is not UTF-8"),
     ("utf16.csv", "line 1 is not UTF-8"),
@@ -65,7 +65,7 @@ PLANS = [
     (f"{_PLAN}seeds = {'9' * 5_000}", f"plan.toml holds a whole number of {_DIGITS}"),
     (f"{_PLAN}seeds = [{'9' * 5_000}]", _DIGITS),
     (f"{_PLAN}limit = -{'9' * 5_000}", _DIGITS),
-    (f"{_PLAN}seeds = 0x{'f' * 5_000}", "holds a whole number of more than 64 bits"),
+    (f"{_PLAN}seeds = 0x{'f' * 5_000}", "contains an integer of more than 64 bits"),
     (f"{_PLAN}seeds = 0o{'7' * 9_000}", "more than 64 bits"),
     (f"{_PLAN}seeds = 0b{'1' * 20_000}", "more than 64 bits"),
     (f"{_PLAN}seeds = {2**63}", "more than 64 bits"),
@@ -117,7 +117,7 @@ COMMANDS = [
     *[
         (["train", "plain", *_SCRATCH, "--base", f"bilstm_attention(vectors='bad/{name}')"], line)
         for name, line in {
-            "fifo-a.json": "there is no file of word vectors", "zero.json": "there is no file of word vectors",
+            "fifo-a.json": "there is no file", "zero.json": "there is no file",
             "huge.csv": "line 1 is longer than", "deep.json": _DEEP, "zeros.csv.gz": "expands to more than",
         }.items()
     ],

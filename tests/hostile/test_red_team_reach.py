@@ -390,7 +390,7 @@ def test_a_request_reaches_nothing_whatever_the_user_allows(here, contacted, att
     ("name", "line"),
     [
         ("OPENAI_API_KEY", "a key is allowed together with the endpoint"),
-        ("http://user:password@host/v1", "must hold no password"),
+        ("http://user:password@host/v1", "must not contain a password"),
         ("http://host/v1=not a name", "is not the name of an environment variable"),
         ("ftp://host", "endpoint must be a URL"),
         ("nowhere/at/all", "there is no such file or folder"),

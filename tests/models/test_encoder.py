@@ -92,7 +92,7 @@ def test_names_and_folders_that_are_no_model(tmp_path, monkeypatch):
     said = fails("nobody/nothing")
     assert said.startswith("cannot load nobody/nothing as a text classifier: ")
     assert fails(str(tmp_path)) == (
-        f"{tmp_path} is a folder without config.json, so no model; pass the folder that save_pretrained wrote"
+        f"{tmp_path} is a folder without config.json, so it is not a model; pass the folder that save_pretrained wrote"
     )
     assert fails(f"{tmp_path}/absent") == f"there is no model folder {tmp_path}/absent"
     monkeypatch.chdir(tmp_path)

@@ -109,10 +109,10 @@ def test_folders_pipelines_and_spec(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"continuation": "a", "generate": 2}, "pass a continuation, or generate=40"),
+        ({"continuation": "a", "generate": 2}, "pass either a continuation, or generate=40"),
         ({"continuation": " "}, "the continuation must be a text"),
-        ({"continuation": "a", "prompt": "{text}"}, "prompt goes with"),
-        ({"continuation": "a", "labels": ["a", "b"]}, "labels name classes, and a continuation has none"),
+        ({"continuation": "a", "prompt": "{text}"}, "prompt is for"),
+        ({"continuation": "a", "labels": ["a", "b"]}, "labels are names of classes, and a continuation has no classes"),
         ({"generate": 80}, "the continuation takes 80 of the decoder's 64 tokens"),
     ],
 )

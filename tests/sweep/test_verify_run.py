@@ -290,7 +290,7 @@ def test_the_command(run, place, troth, tmp_path):
     assert code == 1
     assert json.loads(out)["holds"] is False
     assert troth("verify", run, "--sample", "-1")[0] == 2
-    assert "--key-file goes with records" in troth("verify", run, "--key-file", "key")[2]
+    assert "--key-file is for records" in troth("verify", run, "--key-file", "key")[2]
     assert "has no run.json" in troth("verify", tmp_path, "--sample", "1")[2]
 
 

@@ -241,7 +241,7 @@ def test_other_scores_are_another_training(films, tmp_path):
     first = fit.train(f"salience(source='{path}')", examples, TINY, tmp_path / "m", **options)
     assert fit.train(f"salience(source='{path}')", examples, TINY, tmp_path / "m", **options) == first
     write(2.0)
-    with pytest.raises(TrothError, match="holds another training: its recipe files is"):
+    with pytest.raises(TrothError, match="contains a different training: its recipe files is"):
         fit.train(f"salience(source='{path}')", examples, TINY, tmp_path / "m", **options)
 
 
@@ -306,7 +306,7 @@ def test_bad_input_is_one_line(films, tmp_path):
     with pytest.raises(TrothError, match="is not a file of scores"):
         Salience(source=str(path)).prepare(MODEL, data.encodings)
     path.write_text('{"id": "0"}\n')
-    with pytest.raises(TrothError, match="entry 1 lacks one of id, spans, scores"):
+    with pytest.raises(TrothError, match="entry 1 lacks id, spans or scores"):
         Salience(source=str(path)).prepare(MODEL, data.encodings)
     with pytest.raises(TrothError, match="call prepare"):
         Salience().penalty(

@@ -138,7 +138,7 @@ def test_what_cannot_be_tested_is_said():
     # 40 references of 16 hidden units: most are extreme somewhere in every layer, so Simes can tell nothing apart.
     published = check(model, data, sentences(60, seed=8), variant="paper")
     assert "not tested: with 60 references no p-value can be below" in published.not_tested
-    with pytest.raises(TrothError, match="needs 30 validation examples, there are 20"):
+    with pytest.raises(TrothError, match="needs 30 validation examples, but there are 20"):
         check(model, validation, data)
     with pytest.raises(TrothError, match="59 examples of memory are too few: half of them would be the references"):
         check(model, sentences(59, seed=9))

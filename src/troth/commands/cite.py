@@ -29,7 +29,7 @@ def cite(
     _options.one_of("--format", form, "text", "latex")
     boards = leaderboards(open_run(run, sound=True))
     if not boards:
-        raise TrothError(f"{run} holds no scores yet; run the same command again to resume it")
+        raise TrothError(f"{run} contains no scores yet; run the same command again to resume it")
     methods = citing.paragraphs(boards, latex=form == "latex")
     bibtex, missing = citing.bibtex(boards), citing.unreferenced(boards)
     if as_json:

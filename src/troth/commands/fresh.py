@@ -18,11 +18,12 @@ def fresh(
     base: Annotated[
         str,
         typer.Option(
-            "--base", "-b", help="What is trained: a model folder, a hub name, scratch.", callback=_options.known_base
+            "--base", "-b", help="Model to train: a folder, a hub name or scratch.", callback=_options.known_base
         ),
     ],
     support: Annotated[
-        str | None, "Your model, whose explanations choose; by default plain and salience models are trained."
+        str | None,
+        "A model whose explanations select the rationales; by default plain and salience models are trained.",
     ] = None,
     explainer: Annotated[str, "Explainer that selects the rationales."] = "attention",
     ratio: Annotated[float, "Fraction of the words that is kept."] = 0.2,

@@ -22,7 +22,8 @@ def referee(
     ],
     claims: Annotated[
         list[str] | None,
-        "What the method claims, so that it is checked: completeness, dummy, symmetry, linearity, linear, shapley, "
+        "Properties that the method claims, which are then checked as well: completeness, dummy, symmetry, "
+        "linearity, linear, shapley, "
         "leave_one_out, integrated_gradients, input_x_gradient. Default: the function's attribute claims.",
     ] = None,
     of: Annotated[

@@ -58,7 +58,7 @@ def report(
     store = open_run(run, sound=True)
     if figures_in is not None:
         if out is not None or form is not None:
-            raise TrothError("--figures writes files of its own; leave --out and --format out")
+            raise TrothError("--figures writes its own files; leave --out and --format out")
         shown = stored_exhibits(store.folder)
         if not shown:
             boards = leaderboards(store)
@@ -99,7 +99,7 @@ def report(
 
 def _required(shown: list[T], store: Store) -> list[T]:
     if not shown:
-        raise TrothError(f"{store.folder} holds no scores yet; run the same command again to resume it")
+        raise TrothError(f"{store.folder} contains no scores yet; run the same command again to resume it")
     return shown
 
 

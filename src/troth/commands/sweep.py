@@ -20,7 +20,7 @@ def sweep(
     gpus: Annotated[float | None, "GPUs of each Ray worker, e.g. 0.5."] = None,
     threads: Annotated[int, "Threads of each worker."] = 1,
     retry: _options.Retry = False,
-    shard: Annotated[str | None, "Carry out one of several shards of the plan: 3/16."] = None,
+    shard: Annotated[str | None, "Compute one shard of the plan, such as 3/16."] = None,
     dry_run: _options.DryRun = False,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
@@ -64,7 +64,7 @@ def _shard(text: str | None) -> tuple[int, int] | None:
         return None
     number, _, count = text.partition("/")
     if not (number.isdigit() and count.isdigit()):
-        raise TrothError(f"--shard is NUMBER/COUNT, such as 3/16, not {text!r}")
+        raise TrothError(f"--shard must be NUMBER/COUNT, such as 3/16, not {text!r}")
     return int(number), int(count)
 
 

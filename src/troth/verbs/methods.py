@@ -52,7 +52,9 @@ def methods(given: Iterable[Given | Method] | Mapping[str, Given], home: Path | 
         other = unique.setdefault(found.name, found)
         if (other.full, other.code) != (found.full, found.code):
             if not isinstance(thing, str):
-                raise TrothError(f"two methods are called {found.name!r}; name them: {{'mine': …, 'other': …}}")
+                raise TrothError(
+                    f"two methods are called {found.name!r}; give them different names: {{'mine': …, 'other': …}}}}"
+                )
             unique[thing] = dataclasses.replace(found, name=thing)
     return list(unique.values())
 
@@ -149,9 +151,11 @@ def _catalogued(explainer: Explainer, name: str) -> Method:
 
 def _named(name: Any, found: Method) -> Method:
     if not isinstance(name, str) or not name.strip():
-        raise TrothError(f"a method's name must be text, not {name!r}")
+        raise TrothError(f"a method's name must be a string, not {name!r}")
     if name == "random" and found.full != "random":
-        raise TrothError("the name random belongs to the method that all others are compared with; choose another")
+        raise TrothError(
+            "the name random is reserved for the method that all others are compared with; choose another name"
+        )
     return dataclasses.replace(found, name=name)
 
 

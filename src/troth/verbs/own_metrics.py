@@ -163,11 +163,11 @@ def _of_object(metric: Metric) -> Judge:
         return Judge(name, metric, full)
     cls = type(metric)
     if not hasattr(cls, "higher_is_better"):
-        raise TrothError(f"{cls.__name__} does not say which side is better; write higher_is_better = True")
+        raise TrothError(f"{cls.__name__} does not say whether higher is better; write higher_is_better = True")
     known = catalog.is_class("metrics", catalog.name_of(metric))
     if not known and cls.summarize is not Metric.summarize:
         raise TrothError(
-            f"{cls.__name__} sums up its scores in its own way, so a stored run could not be read without its code; "
+            f"{cls.__name__} has its own summarize, so a stored run could not be read without its code; "
             'offer it as an entry point of your package: [project.entry-points."troth.metrics"]'
         )
     return Judge(name, metric, full, fingerprint(metric), in_memory=not known)
