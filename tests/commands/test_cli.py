@@ -186,7 +186,7 @@ CSV = "name,stars\na,1\n"
         (["explain", TEXT, "--html", ""], "cannot write .: "),
         (["explain", TEXT, "--seed", "x"], "Invalid value for '--seed': "),
         (["explain", TEXT, "--explainr", "lime"], "No such option: --explainr"),
-        (["explain", TEXT, "-m", "{models}"], "{models} is a folder without config.json, so no model; "),
+        (["explain", TEXT, "-m", "{models}"], "{models} is a folder without config.json, so it is not a model; "),
         (["explain", TEXT, "-m", "{models}/absent"], "there is no model folder {models}/absent"),
         (["explain", TEXT, "-m", "nobody/nothing"], "cannot load nobody/nothing as a text classifier: "),
         (["explain", TEXT, "-m", "file"], "there is no model folder file"),
@@ -200,7 +200,7 @@ CSV = "name,stars\na,1\n"
         ),
         (
             ["explain", TEXT, "-m", "{models}/single", "--target", "good"],
-            "{models}/single gives one value (value), no classes, so 'good' cannot be explained",
+            "{models}/single returns one value (value) and has no classes, so 'good' cannot be explained",
         ),
         (
             ["explain", TEXT, "--pair", "a good film with a cast", "-m", "{models}/short"],

@@ -67,7 +67,7 @@ def test_check_on_the_command_line(folder, command):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--prompt", "Good?", "--class-words", "good,bad"], "holds no {text}"),
+        (["--prompt", "Good?", "--class-words", "good,bad"], "does not contain {text}"),
         (["--prompt", "{text}:"], "class_words must be two or more different words"),
         (["--class-words", "good,bad"], "class_words is for a prompted language model"),
     ],

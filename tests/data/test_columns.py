@@ -181,10 +181,10 @@ def test_a_column_that_only_looks_like_a_rationale_is_left_out_and_said(tmp_path
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ([[6, 99]], "the rationale marks characters 6 to 99, the text has 35"),
-        ([[6, 6]], "the rationale marks characters 6 to 6, the text has 35"),
+        ([[6, 99]], "the rationale marks characters 6 to 99, but the text has 35"),
+        ([[6, 6]], "the rationale marks characters 6 to 6, but the text has 35"),
         ([3], "'3' in the rationale is not a [start, end]"),
-        ([[{"start_token": 3, "end_token": 77}]], "the rationale names tokens 3 to 77, the text has 10"),
+        ([[{"start_token": 3, "end_token": 77}]], "the rationale names tokens 3 to 77, but the text has 10"),
         ([[{"start": 3}]], "a piece of the rationale has no start_token"),
         (7, "the rationale is int, not a list of [start, end]"),
     ],

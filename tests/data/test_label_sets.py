@@ -63,7 +63,7 @@ def test_bad_sets_are_one_clear_line(tmp_path):
     ):
         load(tmp_path, ["a"], [["a"]])
     with pytest.raises(
-        TrothError, match=r"row 2 has no labels \(null\); write \[\] where none holds, or pass --unlabelled"
+        TrothError, match=r"row 2 has no labels \(null\); write \[\] if no label applies, or pass --unlabelled"
     ):
         load(tmp_path, ["a"], None)
     assert [example.label for example in load(tmp_path, ["a"], None, unlabelled=True)] == [(0,), None]

@@ -97,7 +97,7 @@ def test_missing_file_and_unknown_format(tmp_path):
 
 def test_a_folder_named_like_a_file_is_refused_with_its_name(tmp_path):
     (tmp_path / "empty").mkdir()
-    assert fails(tmp_path / "empty").startswith(f"{tmp_path / 'empty'} holds no data:")
+    assert fails(tmp_path / "empty").startswith(f"{tmp_path / 'empty'} contains no data:")
 
 
 def test_empty_files(tmp_path):

@@ -39,7 +39,7 @@ DATA = [
     ("deep.json", f"deep.json is {_DEEP}"),
     ("objects.json", f"objects.json is {_DEEP}"),
     ("nested.jsonl", f"line 1 is {_DEEP}"),
-    ("digits.jsonl", f"line 1 holds a whole number of {_DIGITS}"),
+    ("digits.jsonl", f"line 1 contains an integer {_DIGITS}"),
     ("digits.json", _DIGITS),
     ("split-fifo", _FIFO),
     ("split-huge", _HUGE),
@@ -62,7 +62,7 @@ DATA = [
 # Plan files, as text.
 _PLAN = 'models = ["model"]\ndata = ["data.jsonl"]\nexplainers = ["random"]\nmetrics = ["sparsity"]\n'
 PLANS = [
-    (f"{_PLAN}seeds = {'9' * 5_000}", f"plan.toml holds a whole number of {_DIGITS}"),
+    (f"{_PLAN}seeds = {'9' * 5_000}", f"plan.toml contains an integer {_DIGITS}"),
     (f"{_PLAN}seeds = [{'9' * 5_000}]", _DIGITS),
     (f"{_PLAN}limit = -{'9' * 5_000}", _DIGITS),
     (f"{_PLAN}seeds = 0x{'f' * 5_000}", "contains an integer of more than 64 bits"),

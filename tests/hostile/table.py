@@ -148,7 +148,7 @@ OTHERS = [
     (["explain", "--data", "data.jsonl", "-m", "model", "--text", "absent"], "absent"),
     (["explain", "--data", "absent.csv", "-m", "model"], "absent.csv: no such file or folder"),
     (["verify", "absent"], "absent: no such record"),
-    (["verify", "folder"], "folder holds no records"),
+    (["verify", "folder"], "folder contains no records"),
     (["sweep", "absent.toml"], "there is no plan file absent.toml"),
     (["sweep", "folder"], "folder is not a plan file"),
     (["sweep", "data.jsonl"], "data.jsonl: line 1"),

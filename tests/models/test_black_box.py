@@ -187,7 +187,7 @@ def test_wrong_answers_are_one_line(answer, line):
 
 
 def test_labels_must_fit():
-    assert said(Recorder(), labels=["a", "b", "c"]) == "Recorder gives 2 probabilities, but 3 labels were given"
+    assert said(Recorder(), labels=["a", "b", "c"]) == "Recorder returns 2 probabilities, but 3 labels were given"
 
 
 def test_a_function_that_fails_is_one_line_with_its_own_error_as_the_cause():

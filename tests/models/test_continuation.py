@@ -222,7 +222,7 @@ def test_it_is_made_again_and_kept():
         ({"generate": 4}, "pass either a continuation, or generate=40"),
         ({"class_words": ["a", "b"]}, "class_words is for a prompted language model"),
         ({"labels": ["a", "b"]}, "labels are names of classes, and a continuation has no classes; leave labels out"),
-        ({"prompt": "no place"}, "holds no {text}"),
+        ({"prompt": "no place"}, "does not contain {text}"),
     ],
 )
 def test_bad_input(options, problem):

@@ -127,5 +127,5 @@ def test_what_it_cannot_give_is_refused():
         troth.explain(model, TEXT, "attention")
     with pytest.raises(TrothError, match="use masking zero, soft or delete"):
         troth.explain(model, TEXT, "leave_one_out", masking="attention")
-    with pytest.raises(TrothError, match="windows go with"):
+    with pytest.raises(TrothError, match="windows need a model"):
         troth.load_model(model, windows=True)

@@ -361,7 +361,7 @@ def test_a_newer_format_is_refused(tmp_path):
     filled(tmp_path / "run", 1)
     about = json.loads((tmp_path / "run" / "run.json").read_text())
     (tmp_path / "run" / "run.json").write_text(json.dumps({**about, "format": FORMAT_VERSION + 1}))
-    with pytest.raises(TrothError, match=f"format {FORMAT_VERSION + 1}, of a newer troth.*update troth"):
+    with pytest.raises(TrothError, match=f"format {FORMAT_VERSION + 1}, of a newer version of troth.*update troth"):
         Store(tmp_path / "run")
 
 

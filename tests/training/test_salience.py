@@ -285,7 +285,9 @@ def test_bad_input_is_one_line(films, tmp_path):
     rows = rows_of(some)
     assert float(recipe.penalty(Output(torch.zeros(len(some), 2), (attentions(rows),)), rows)[-1]) == 0
     for source in ("text_rank", "tf_idf", "chi_squared"):
-        with pytest.raises(TrothError, match=f"one and the same token, so {source} tells none.*source=uniform"):
+        with pytest.raises(
+            TrothError, match=f"one and the same token, so {source} gives every word the same.*source=uniform"
+        ):
             Salience(source=source).prepare(
                 MODEL, corpus([Example(str(n), "film film", label=n % 2) for n in range(3)]).encodings
             )

@@ -67,7 +67,7 @@ def test_bad_vector_files_are_one_line(tmp_path):
     with pytest.raises(TrothError, match=r"v\.txt: vectors of different sizes \(1, 2\)"):
         read_vectors(tmp_path / "v.txt", ["good", "film"])
     (tmp_path / "v.txt").write_text("good 1 2\nfilm one two\n")
-    with pytest.raises(TrothError, match=r"v\.txt: line 2 holds no numbers"):
+    with pytest.raises(TrothError, match=r"v\.txt: line 2 has no numbers"):
         read_vectors(tmp_path / "v.txt", ["film"])
 
 

@@ -163,13 +163,13 @@ def test_command_prints_verdicts_and_json(tmp_path):
     command = ["check", "--model", str(tmp_path / "model"), "--data", str(path), "--step", "0.5"]
     shown = CliRunner().invoke(app, [*command, "--html", str(tmp_path / "check.html")])
     assert shown.exit_code == 0, shown.output
-    assert "50%" in shown.output
+    assert "50 %" in shown.output
     page = (tmp_path / "check.html").read_text(encoding="utf-8")
     (data,) = re.findall(r'id="report-data">(.*?)</script>', page)
     (found,) = json.loads(data)["checks"]
     assert found["answer"][0].startswith("No evidence against")
     assert found["lines"][0]["at"] == [0.0, 0.5, 1.0]
-    assert "<td>50%</td>" in page  # for browsers without scripts
+    assert "<td>50 %</td>" in page  # for browsers without scripts
     assert "No evidence against" in shown.output
     assert "smallest p-value this check could have given is 0.03" in shown.output
     told = json.loads(CliRunner().invoke(app, [*command, "-e", "random", "-e", "attention", "--json"]).stdout)

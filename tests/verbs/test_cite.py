@@ -193,7 +193,7 @@ def test_it_can_be_read_and_kept():
         ((FILMS, ""), {}, "the continuation must be a text"),
         ((FILMS, "it"), {"tolerance": -1}, "tolerance must be 0 or more"),
         ((FILMS, "it"), {"choices": 0}, "choices must be 1 or more"),
-        ((FILMS, "it"), {"masking": "gaussian"}, "erases alike every time; gaussian does not"),
+        ((FILMS, "it"), {"masking": "gaussian"}, "erases the same way every time; gaussian draws"),
         ((FILMS, "it"), {"prompt": "{text}"}, "the prompt must contain {passages} and {question}"),
         ((["a film " * 400], "it"), {}, r"passages, question and answer take \d+ tokens, but .* reads 512"),
     ],

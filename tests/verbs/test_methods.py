@@ -84,7 +84,7 @@ def test_arguments_go_by_name_or_place():
         ({"mine": [0.5]}, "mine is a list that holds a float; give attributions"),
         ({"mine": lambda a, b, c, d: 0}, "mine takes 4 arguments; it may take any of: text, example, model"),
         ([lambda text: 0], "a lambda has no name; give it one: {'mine': lambda"),
-        ({"random": "lime"}, "the name random belongs to"),
+        ({"random": "lime"}, "the name random is reserved for"),
         ({"": "lime"}, "a method's name must be a string"),
         ({"mine": "loo"}, "did you mean leave_one_out?"),
     ],

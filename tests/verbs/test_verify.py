@@ -298,7 +298,7 @@ MALFORMED = {
     "run as a number": (put("run", 1), "run must be a table"),
     "texts as text": (put("run", "texts", "2"), "run.texts must be a whole number"),
     "explanations as a table": (put("explanations", {}), "explanations must be a list"),
-    "no explanations": (put("explanations", []), "it holds no explanation"),
+    "no explanations": (put("explanations", []), "it contains no explanation"),
     "an explanation as text": (put("explanations", ["x"]), "explanations[0] must be a table"),
     "time as a number": (put("time", 5), "time must be text"),
     "time as words": (put("time", "yesterday"), "time must be like"),

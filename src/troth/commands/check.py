@@ -13,7 +13,7 @@ from rich.table import Table
 
 from troth.commands import _options
 from troth.commands._model_options import PROMPT, Asked, takes
-from troth.core import terminal
+from troth.core import numbers, terminal
 from troth.core.errors import TrothError
 from troth.core.terminal import Console
 
@@ -182,7 +182,9 @@ def _print(found: Any) -> None:
             shown.add_column(name, justify="right")
         for place, ratio in enumerate(found.ratios):
             values = [p[place] for p in by_explainer.values()]
-            shown.add_row(f"{ratio:.0%}", *(f"{p:.2g}{' [bold red]out[/]' if p < LEVEL else ''}" for p in values))
+            shown.add_row(
+                numbers.percent(ratio), *(f"{p:.2g}{' [bold red]out[/]' if p < LEVEL else ''}" for p in values)
+            )
         console.print(shown)
         console.print()
         for line in found.answer():

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from troth.commands import _options
+from troth.core import numbers
 from troth.core.sheet import without_nan
 from troth.core.terminal import Console
 
@@ -68,7 +69,7 @@ def fresh(
     console = Console()
     columns = ("read by the classifier", "mean", "deviation", "p")
     rows = [(name if name == "full text" else f"rationales: {name}", *values) for name, *values in done.rows()]
-    title = f"macro-F1 on {done.data}: {explainer}, {thresholder} {ratio:.0%}"
+    title = f"macro-F1 on {done.data}: {explainer}, {thresholder} {numbers.percent(ratio)}"
     _sweeping.print_table(console, title, columns, rows)
     console.print("p: t-test over seeds against the first kind of rationale.")
     if done.troubles:

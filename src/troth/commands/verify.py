@@ -79,8 +79,9 @@ def _run(folder: Path, model: str | None, sample: int | None, seed: int, device:
         allowing = " ".join(f"--allow {name}" for name in found.not_allowed)
         console.print(f"cells of your own code were not computed again; to run it: {allowing}", markup=False)
     console.print(
-        "Seals show damage, not who wrote a file; only cells that were computed again are proved.", style="dim"
-    )
+        "Seals show damage, not who wrote a file; only cells (pieces of work) that were computed again are proved.",
+        style="dim", soft_wrap=False,
+    )  # fmt: skip
     return found.holds
 
 
@@ -105,5 +106,7 @@ def _records(record: Path, model: str | None, key: bytes | None, device: str | N
         listed = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
         console.print(f"fails  {listed}: {why}", markup=False, style="bold")
     console.print(f"{held} of {len(found)} {'record holds' if len(found) == 1 else 'records hold'}", markup=False)
-    console.print(_MEANING if key is not None else f"{_MEANING} {_UNSIGNED}", markup=False, style="dim")
+    console.print(
+        _MEANING if key is not None else f"{_MEANING} {_UNSIGNED}", markup=False, style="dim", soft_wrap=False
+    )
     return held == len(found)
