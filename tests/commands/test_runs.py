@@ -40,7 +40,7 @@ def test_a_sweep_from_the_plan_to_the_answer(troth, in_workshop):
     done = json.loads(troth("sweep", "small.toml", "--workers", "1", "--json"))
     assert (done["computed"], done["found"], done["complete"], done["failed"]) == (10, 1, True, [])
     again = troth("sweep", "small.toml", "--workers", "1")
-    assert "results: cells computed: 0 in " in again
+    assert "results: cells (pieces of work) computed: 0 in " in again
     assert "already stored: 11" in again
 
     (run,) = json.loads(troth("runs", ".", "--json"))

@@ -186,6 +186,7 @@ def _print(found: Any) -> None:
                 numbers.percent(ratio), *(f"{p:.2g}{' [bold red]out[/]' if p < LEVEL else ''}" for p in values)
             )
         console.print(shown)
+        console.print("MaSF compares the model's states on erased texts with those on reference texts.", style="dim")
         console.print()
         for line in found.answer():
             console.print(f"• {line}", markup=False)

@@ -86,7 +86,7 @@ def _print_outcome(outcome: Any, folder: Path, as_json: bool) -> None:
         terminal.echo(note, err=True)
     took = _sweeping.duration(outcome.seconds)
     terminal.echo(
-        f"{folder}: cells computed: {outcome.computed:,} in {took}, already stored: {outcome.stored:,}"
+        f"{folder}: cells (pieces of work) computed: {outcome.computed:,} in {took}, already stored: {outcome.stored:,}"
         + (f", failed: {len(outcome.failed):,}" if outcome.failed else "")
         + (f", not computed because of that: {len(outcome.blocked):,}" if outcome.blocked else "")
         + (f", left: {outcome.left:,}" if outcome.left else "")
