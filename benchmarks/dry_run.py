@@ -1,4 +1,4 @@
-"""How far the estimates of --dry-run are from what runs then take: prints the table of docs/scaling.md.
+"""How far the estimates of --dry-run are from what runs then take: prints the table of docs/guide/how_long.md.
 
     python benchmarks/dry_run.py FOLDER [NUMBER …]
 

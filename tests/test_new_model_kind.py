@@ -138,7 +138,7 @@ def test_a_folder_the_command_line_and_a_bench(tmp_path):
 
 def test_options_of_other_kinds_are_refused():
     plain, tokenizer = network("t5")
-    with pytest.raises(TrothError, match=r"chat goes with .* a prompted language model: pass prompt="):
+    with pytest.raises(TrothError, match=r"chat is for .* a prompted language model: pass prompt="):
         troth.load_model(plain, tokenizer, class_words=WORDS, chat=True)
     with pytest.raises(TrothError, match="no option of load_model is called 'class_word'; did you mean class_words"):
         troth.load_model(plain, tokenizer, class_word=WORDS)
@@ -147,5 +147,5 @@ def test_options_of_other_kinds_are_refused():
 def test_without_the_file_there_is_no_such_kind(monkeypatch):
     monkeypatch.setattr(troth.models, "__path__", troth.models.__path__[:1])
     plain, tokenizer = network("t5")
-    with pytest.raises(TrothError, match="class_words goes with a prompted language model"):
+    with pytest.raises(TrothError, match="class_words is for a prompted language model"):
         troth.load_model(plain, tokenizer, class_words=WORDS)

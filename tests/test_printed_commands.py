@@ -28,6 +28,7 @@ QUICK = ("docs/guide/data",)
 LONG = (
     "README",
     "docs/guide/five_minutes",
+    "docs/guide/how_long",
     "docs/guide/install",
     "docs/guide/interactions",
     "docs/guide/own_methods",

@@ -44,6 +44,16 @@ def test_every_page_is_in_the_navigation():
     assert {f"guide/tutorials/{path.stem}.md" for path in TUTORIALS} <= listed
 
 
+def test_pages_are_short():
+    """At most 150 lines, except appendices and lists that scripts write."""
+    written = {f"methods/{kind}.md" for kind in method_pages.KINDS} | {"reference/referee.md"}
+    docs = ROOT / "docs"
+    pages = {page.relative_to(docs).as_posix(): page for page in docs.rglob("*.md") if page.stem != "appendix"}
+    lines = {name: len(page.read_text(encoding="utf-8").splitlines()) for name, page in pages.items()}
+    assert {name: count for name, count in lines.items() if count > 150 and name not in written} == {}
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 100
+
+
 def test_old_addresses_lead_to_pages_that_are_there():
     for old, new in redirects.MOVED.items():
         page = ROOT / "docs" / new.partition("#")[0].replace(".html", ".md")

@@ -4,7 +4,7 @@
     python scripts/studies/findings.py --check    # fails where a page is not up to date
 
 A page of results has a short table (claim, verdict, the comparison that decides), its appendix all comparisons, and
-`docs/papers/verdicts.md` the verdicts of all pages. `questions.py` answers questions from the same verdicts.
+`docs/papers/verdicts.md` the number of each verdict per page. `questions.py` answers questions from the same verdicts.
 
 `docs/papers/NAME/results/findings.toml` has a row per finding: what the paper claims, and comparisons that must hold
 for it. A comparison takes the rows of `more` less those of `than` (either may be a number), on the same examples and
@@ -205,13 +205,14 @@ def short_table(page: str) -> str:
 
 
 def overview() -> str:
-    """The findings of all pages with their verdicts, in Markdown."""
-    lines = ["| study | claim | verdict | on |", "|---|---|---|---|"]
-    for page in pages():
-        for each in findings(page):
-            study, on = f"[{page}]({page}/results.md)", f"{each.about}; {each.drawn}"
-            lines.append(f"| {study} | {each.claim} | **{each.verdict}** | {on} |")
-    return "\n".join(lines)
+    """How many claims of each page have which verdict, in Markdown."""
+    verdicts = ("confirmed", "contradicted", "undecided")
+    counts = {page: [[each.verdict for each in findings(page)].count(one) for one in verdicts] for page in pages()}
+    lines = [f"| study | claims | {' | '.join(verdicts)} |", "|---|--:|--:|--:|--:|"]
+    for page, row in counts.items():
+        lines.append(f"| [{page}]({page}/results.md) | {sum(row)} | {' | '.join(map(str, row))} |")
+    total = [sum(column) for column in zip(*counts.values(), strict=True)]
+    return "\n".join([*lines, f"| all | {sum(total)} | {' | '.join(map(str, total))} |"])
 
 
 def up_to_date(path: Path) -> str:

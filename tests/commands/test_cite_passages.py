@@ -73,13 +73,13 @@ def test_one_file_is_cut_at_blank_lines_and_the_model_writes_the_answer(troth, f
         (("--question", "q", "--passages", "."), "--passages .: it is a folder; name its files"),
         (("--question", "q", "--passages", "latin.txt"), "is not UTF-8"),
         (("--question", "q", "--passages", "empty.txt"), "there are no passages"),
-        (("--question", "q", "--passages", "c.txt", "--continuation", "x"), "given by --answer"),
+        (("--question", "q", "--passages", "c.txt", "--continuation", "x"), "with --answer"),
         (
             ("--question", "q", "--passages", "c.txt", "-e", "lime"),
-            "--explainer is about texts and classes; with --question leave it out",
+            "--explainer cannot be used with --question; leave it out",
         ),
-        (("--passages", "c.txt", "a text"), "--passages goes with --question"),
-        (("--answer", "it", "a text"), "--answer goes with --question"),
+        (("--passages", "c.txt", "a text"), "--passages needs --question"),
+        (("--answer", "it", "a text"), "--answer needs --question"),
     ],
 )
 def test_bad_input(troth, folder, passages, tmp_path, options, problem):

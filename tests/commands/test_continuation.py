@@ -42,7 +42,7 @@ def test_the_whole_and_each_token(troth, folder, tmp_path):
     [
         (("--continuation", ""), "the continuation must be a text"),
         (("--continuation", "the", "--generate", "4"), "leave one of them out"),
-        (("--continuation", "the", "--class-words", "good,bad"), "class_words goes with a prompted language model"),
+        (("--continuation", "the", "--class-words", "good,bad"), "class_words is for a prompted language model"),
         (("--continuation", "a " * 200), "so no room is left for a text"),
         (("--continuation", "the", "--target", "each", "--record", "kept"), "--record keeps one decision per text"),
         (("--generate", "0"), "generate must be a number of tokens"),

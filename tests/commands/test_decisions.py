@@ -76,7 +76,7 @@ def test_what_cannot_be_chosen_is_one_line(troth, data, options, line):
 
 def test_only_and_id_go_with_data(troth):
     code, _, problem = troth("explain", "a film", "--only", "wrong")
-    assert (code, "--only wrong goes with --data" in problem) == (2, True)
+    assert (code, "--only wrong needs --data" in problem) == (2, True)
 
 
 def test_a_function_has_a_default_method_and_a_dry_run_says_what_it_will_be_asked(troth, tmp_path):

@@ -97,6 +97,59 @@ def test_explain(screen, text):
     assert shown.splitlines()[at + 2] == "" or shown.splitlines()[at + 1] == ""  # a verdict of one or two lines
 
 
+METRICS = ("--metrics", "comprehensiveness,sufficiency", "--workers", "1")
+# Each on a terminal, after the ones before it; a second run has other texts, so the two differ.
+SCREENS = (
+    ("bench", "--limit", "6", "-e", "gradient,random", *METRICS, "--out", "runs/before"),
+    ("bench", "--limit", "5", "-e", "gradient,random", *METRICS, "--out", "runs/after", "--seed", "1", "--verbose"),
+    ("bench", "--limit", "4", "--dry-run"),
+    ("diff", "runs/before", "runs/after", "--all"),
+    ("diff", "runs/before", "runs/after", "--texts"),
+    ("runs",),
+    ("doctor",),
+    ("cite", "runs/before"),
+    ("cite", "runs/before", "--format", "latex"),
+    ("check", "--limit", "30", "-e", "random", "--step", "0.5"),
+    ("check", "--randomization", "--limit", "3", "-e", "gradient"),
+    ("sweep", "plan.toml", "--workers", "1"),
+    ("sweep", "plan.toml", "--dry-run"),
+    ("verify", "runs/before", "--sample", "1"),
+    ("explain", SHORT, "-e", "gradient", "--record", "records"),
+    ("verify", "records"),
+    ("explain", SHORT, "--interactions"),
+    ("explain", SHORT, "--dry-run"),
+    ("list", "lime"),
+    ("list", "comprehensiveness"),
+    ("query", "runs/before", "select * from leaderboard"),
+    ("report", "runs/before"),
+    ("referee", "gradient", "--only", "completeness"),
+)
+# Terms of ours that a screen says, and what it says about them where they first appear.
+EXPLAINED = {
+    r"\bcells?\b": r"cells \(pieces of work\)",
+    r"\bMaSF\b": r"are erased inputs in distribution\?|compares the model's states",
+    r"\bRACU\b": r"relative to",
+}
+
+
+def test_screens_of_all_commands(screen, folder, monkeypatch):
+    plan = 'models = ["embedded"]\ndata = ["reviews"]\nlimit = 4\nexplainers = ["random"]\nmetrics = ["sufficiency"]\n'
+    (folder / "plan.toml").write_text(plan)
+    wide, unexplained = {}, {}
+    for arguments in SCREENS:
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        monkeypatch.setenv("TERM", "dumb")  # no colors
+        shown = screen(*arguments)
+        assert shown.strip(), arguments
+        if too_wide := [line for line in shown.splitlines() if cell_len(line.rstrip()) > WIDTH]:
+            wide[arguments] = too_wide
+        for term, meaning in EXPLAINED.items():
+            if re.search(term, shown) and not re.search(meaning, joined(shown)):
+                unexplained[arguments] = term
+    assert wide == {}
+    assert unexplained == {}
+
+
 def test_bench(folder):
     for one in (*leaderboards_of(folder / "run"), many(), many(metrics=2), worst()):
         for lines in ([table(one)], closing(one), in_full(one)):

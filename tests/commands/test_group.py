@@ -43,7 +43,7 @@ def test_a_column_groups_the_examples(rows, tmp_path):
     ("data", "column", "message"),
     [
         ("rows.jsonl", "document", "rows.jsonl has no column 'document' (--group); columns: text, label, page"),
-        ("reviews", "page", "reviews knows its columns and classes; leave --text, --label and the like out"),
+        ("reviews", "page", "reviews has fixed columns and classes; leave --text, --label and similar options out"),
     ],
 )
 def test_a_column_that_is_not_there(rows, data, column, message, tmp_path):
@@ -56,5 +56,5 @@ def test_a_column_that_is_not_there(rows, data, column, message, tmp_path):
 def test_in_python(tmp_path):
     result = troth.bench("embedded", ROWS, ["random"], ["sparsity"], tmp_path, group="page", progress=False)
     assert result.leaderboard.clusters == 3
-    with pytest.raises(TrothError, match="the data are loaded already; name the group there"):
+    with pytest.raises(TrothError, match="the data is already loaded; name the group"):
         troth.bench("embedded", troth.load_data(ROWS), ["random"], ["sparsity"], tmp_path, group="page")

@@ -58,7 +58,7 @@ def test_room_is_asked_for_only_where_there_is_none(tmp_path, monkeypatch, error
             raise cannot_write(store.folder, error) from error
 
         monkeypatch.setattr(Store, "note", refuse)
-        with pytest.raises(TrothError, match=f"what is finished is safe: {line} and run the same command again"):
+        with pytest.raises(TrothError, match=f"finished cells are safe: {line} and run the same command again"):
             run(plan, Store(tmp_path / "run"))
 
 

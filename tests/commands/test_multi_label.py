@@ -91,7 +91,7 @@ def test_bad_input(troth_fails, folder):
     assert "no label is called 'rue'; did you mean rude?" in troth_fails(
         "explain", TEXT, "-m", folder, "--target", "rue"
     )
-    assert "goes with --candidate-labels" in troth_fails(
+    assert "needs --candidate-labels" in troth_fails(
         "explain", TEXT, "-m", folder, "--hypothesis-template", "It is {}."
     )
     assert "is not an NLI model" in troth_fails("explain", TEXT, "-m", folder, "--candidate-labels", "a,b")

@@ -67,9 +67,9 @@ def test_check_on_the_command_line(folder, command):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--prompt", "Good?", "--class-words", "good,bad"], "holds no {text}"),
-        (["--prompt", "{text}:"], "class_words must be two different words or more"),
-        (["--class-words", "good,bad"], "class_words goes with a prompted language model"),
+        (["--prompt", "Good?", "--class-words", "good,bad"], "does not contain {text}"),
+        (["--prompt", "{text}:"], "class_words must be two or more different words"),
+        (["--class-words", "good,bad"], "class_words is for a prompted language model"),
     ],
 )
 def test_bad_input_is_one_line(folder, command, options, problem):

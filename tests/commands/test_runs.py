@@ -40,7 +40,7 @@ def test_a_sweep_from_the_plan_to_the_answer(troth, in_workshop):
     done = json.loads(troth("sweep", "small.toml", "--workers", "1", "--json"))
     assert (done["computed"], done["found"], done["complete"], done["failed"]) == (10, 1, True, [])
     again = troth("sweep", "small.toml", "--workers", "1")
-    assert "results: cells computed: 0 in " in again
+    assert "results: cells (pieces of work) computed: 0 in " in again
     assert "already stored: 11" in again
 
     (run,) = json.loads(troth("runs", ".", "--json"))
@@ -92,7 +92,7 @@ def test_failed_cells_are_told_and_change_the_exit_code(troth, in_workshop):
         (["diff", "nowhere", "nowhere"], "no run is called 'nowhere'"),
         (["runs", "nowhere"], "there is no folder nowhere"),
         (["sweep", "nowhere.toml"], "there is no plan file nowhere.toml"),
-        (["sweep", "plan.toml", "--shard", "2"], "--shard is NUMBER/COUNT, such as 3/16, not '2'"),
+        (["sweep", "plan.toml", "--shard", "2"], "--shard must be NUMBER/COUNT, such as 3/16, not '2'"),
         (["sweep", "plan.toml", "--engine", "spark"], "no engine is called 'spark'"),
     ],
 )

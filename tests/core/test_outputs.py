@@ -104,5 +104,5 @@ def test_a_run_of_somebody_elses_cannot_make_its_report_overwrite_a_file(troth, 
     (run / "report.html").symlink_to(tmp_path / "mine")
     code, _, said = troth("report", run)
     assert code == 2
-    assert "outside of its folder; remove it" in said
+    assert "outside of its folder; remove the link" in said
     assert (tmp_path / "mine").read_text() == "mine"

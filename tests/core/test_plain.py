@@ -54,7 +54,7 @@ def test_facts_that_are_none():
     with pytest.raises(troth.TrothError, match="2 scores and 3 spans for 3 units"):
         Attribution.from_dict({**facts, "scores": [1, 2]})
     for wrong in ({}, {**facts, "spans": 3}, {**facts, "proof": {"ratio": 1}}, {**facts, "text": 7}):
-        with pytest.raises(troth.TrothError, match=r"not the facts of an attribution|must be a string"):
+        with pytest.raises(troth.TrothError, match=r"not the data of an attribution|must be a string"):
             Attribution.from_dict(wrong)
 
 

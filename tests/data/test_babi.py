@@ -137,7 +137,7 @@ def test_the_published_archive(tmp_path, monkeypatch):
         check(example, data.labels)
     assert data.notes == ("test here has 3 rows, the official one 1,000",)
     (folder / "qa1_single-supporting-fact_test.txt").write_text("no number\n")
-    with pytest.raises(TrothError, match="line 1 is no line of a bAbI story"):
+    with pytest.raises(TrothError, match="line 1 is not a line of a bAbI story"):
         read_stories(folder / "qa1_single-supporting-fact_test.txt")
 
 

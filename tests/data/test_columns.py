@@ -126,7 +126,7 @@ def test_labels_that_are_no_classes(tmp_path):
         "or pass --label '' to leave labels out"
     )
     assert fails(tmp_path, [{"text": "a", "label": {"a": 1}}]) == (
-        "films.jsonl: row 1 has the label {'a': 1}; a row belongs to one class"
+        "films.jsonl: row 1 has the label {'a': 1}; each row must belong to one class"
     )
     assert fails(tmp_path, [{"text": "a", "label": 0}, {"text": "b", "label": -1}]) == (
         "films.jsonl: row 2 has the label -1; classes count from 0: drop the row, pass --label '' to leave labels out, "
@@ -148,7 +148,7 @@ def test_ids_are_the_column_or_the_place(tmp_path):
     assert [example.id for example in data] == ["0", "1"]
     assert "id: the row's place; column 'id' does not tell rows apart" in data.notes
     assert fails(tmp_path, rows, id="id").startswith(
-        "films.jsonl: column 'id' is no id: a row has none, two have the same"
+        "films.jsonl: column 'id' cannot be used as the id: a row has none, two rows have the same"
     )
 
 
@@ -181,10 +181,10 @@ def test_a_column_that_only_looks_like_a_rationale_is_left_out_and_said(tmp_path
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ([[6, 99]], "the rationale marks characters 6 to 99, the text has 35"),
-        ([[6, 6]], "the rationale marks characters 6 to 6, the text has 35"),
-        ([3], "'3' in the rationale is no [start, end]"),
-        ([[{"start_token": 3, "end_token": 77}]], "the rationale names tokens 3 to 77, the text has 10"),
+        ([[6, 99]], "the rationale marks characters 6 to 99, but the text has 35"),
+        ([[6, 6]], "the rationale marks characters 6 to 6, but the text has 35"),
+        ([3], "'3' in the rationale is not a [start, end]"),
+        ([[{"start_token": 3, "end_token": 77}]], "the rationale names tokens 3 to 77, but the text has 10"),
         ([[{"start": 3}]], "a piece of the rationale has no start_token"),
         (7, "the rationale is int, not a list of [start, end]"),
     ],

@@ -199,7 +199,10 @@ def test_eraser_rows_with_several_documents_packed_in_one_file(tmp_path):
     [
         (annotation("c.txt", "NEG", []), ": row 1 names the document 'c.txt', which is not in docs"),
         (annotation("../test.jsonl", "NEG", []), ": row 1 names the document '../test.jsonl', which is not in docs"),
-        (annotation("b.txt", "NEG", [("b.txt", 2, 9)]), ": row 1: the rationale names tokens 2 to 9, the text has 4"),
+        (
+            annotation("b.txt", "NEG", [("b.txt", 2, 9)]),
+            ": row 1: the rationale names tokens 2 to 9, but the text has 4",
+        ),
         ({"text": "a"}, ": row 1 is not an ERASER annotation: it needs annotation_id and classification"),
     ],
 )

@@ -26,19 +26,34 @@ def fails(source, **options):
 
 # file, its content, options of load_data, what the one line says
 BROKEN = [
-    ("a.jsonl", '{"text": "a", "label": %s}' % ("9" * 5000), {}, "line 1 holds a whole number of more digits than"),
-    ("a.json", '[{"text": "a", "label": %s}]' % ("9" * 5000), {}, "a.json holds a whole number of more digits than"),
-    ("a.jsonl", '{"text": "a", "label": %s}' % ("9" * 400), {}, f"label {'9' * 40}, too large for the number of a"),
-    ("a.csv", f"text,label\na,{'9' * 5000}\n", {}, f"row 1 has the label {'9' * 40}, too large for the number"),
-    ("a.jsonl", '{"text": "a", "label": 1099511627776}', {}, "row 1 has the label 1099511627776, too large"),
-    ("a.jsonl", '{"text": "a", "label": 1e400}', {}, "row 1 has the label inf, too large for the number of a class"),
+    ("a.jsonl", '{"text": "a", "label": %s}' % ("9" * 5000), {}, "line 1 contains an integer with more digits than"),
+    ("a.json", '[{"text": "a", "label": %s}]' % ("9" * 5000), {}, "a.json contains an integer with more digits than"),
+    (
+        "a.jsonl",
+        '{"text": "a", "label": %s}' % ("9" * 400),
+        {},
+        f"label {'9' * 40}, which is too large for the number of a",
+    ),
+    (
+        "a.csv",
+        f"text,label\na,{'9' * 5000}\n",
+        {},
+        f"row 1 has the label {'9' * 40}, which is too large for the number",
+    ),
+    ("a.jsonl", '{"text": "a", "label": 1099511627776}', {}, "row 1 has the label 1099511627776, which is too large"),
+    (
+        "a.jsonl",
+        '{"text": "a", "label": 1e400}',
+        {},
+        "row 1 has the label inf, which is too large for the number of a class",
+    ),
     ("a.jsonl", '{"text": "a", "label": -1e400}', {}, "row 1 has the label -inf; classes count from 0"),
     ("a.jsonl", DEEP, {}, "a.jsonl: line 1 is nested too deeply"),
     ("a.json", DEEP, {}, "a.json is nested too deeply"),
     ("a.jsonl", f'{{"text": "a", "label": {NESTED}}}', {}, "nested too deeply"),
     ("a.jsonl", f'{{"text": "a", "question": {NESTED}}}', {}, "nested too deeply"),
     ("a.jsonl", json.dumps({"text": "a", "rationale": DEEP}), {"rationale": "rationale"}, "the rationale is text, not"),
-    ("a.jsonl", r'{"text": "a", "id": "x\ud800"}', {"id": "id"}, "column 'id' is no id"),
+    ("a.jsonl", r'{"text": "a", "id": "x\ud800"}', {"id": "id"}, "column 'id' cannot be used as the id"),
     ("a.jsonl", r'{"text": "a", "label": "x\ud800"}', {}, r"row 1 has the label 'x\ud800', which is not valid Unicode"),
     ("a.jsonl", r'{"te\ud800xt": "a"}', {}, r"has no text column; columns: te\ud800xt;"),
     ("a.csv", "text,label\na,NaN\nb,1\n", {}, "row 1 has no label; drop it or pass --unlabelled"),
@@ -72,8 +87,8 @@ ANNOTATIONS = [
         {"docids": ["d"], "evidences": [[{"docid": "e", "start_token": 0, "end_token": 1}]]},
         "row 1 has evidence in 'e', which is not among its docids",
     ),
-    ({"docids": 3}, "row 1: docids and annotation_id must be texts, not 3"),
-    ({"annotation_id": ["d"]}, "row 1: docids and annotation_id must be texts"),
+    ({"docids": 3}, "row 1: docids and annotation_id must be strings, not 3"),
+    ({"annotation_id": ["d"]}, "row 1: docids and annotation_id must be strings"),
     ({"annotation_id": "../secret"}, "row 1 names the document '../secret', which is not in docs"),
 ]
 

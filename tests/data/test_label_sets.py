@@ -59,11 +59,11 @@ def test_matched_with_a_models_labels_and_stored(tmp_path):
 
 def test_bad_sets_are_one_clear_line(tmp_path):
     with pytest.raises(
-        TrothError, match=r"mails.jsonl: row 2 has the labels \[\['a'\]\]; a set holds words or numbers"
+        TrothError, match=r"mails.jsonl: row 2 has the labels \[\['a'\]\]; a set may contain words and numbers"
     ):
         load(tmp_path, ["a"], [["a"]])
     with pytest.raises(
-        TrothError, match=r"row 2 has no labels \(null\); write \[\] where none holds, or pass --unlabelled"
+        TrothError, match=r"row 2 has no labels \(null\); write \[\] if no label applies, or pass --unlabelled"
     ):
         load(tmp_path, ["a"], None)
     assert [example.label for example in load(tmp_path, ["a"], None, unlabelled=True)] == [(0,), None]

@@ -27,7 +27,7 @@ def test_texts_pairs_and_examples_from_memory():
 def test_what_is_no_example():
     assert fails(["a", 3]) == "item 1 is int; give an Example, a text or a pair (text, text_pair)"
     assert fails(3).startswith("data must be a name, a path, a list of texts or Examples, a DataFrame")
-    assert fails(["a", Example("0", "b")]) == "two examples have the id '0'; give each its own"
+    assert fails(["a", Example("0", "b")]) == "two examples have the id '0'; ids must be unique"
 
 
 def test_names_of_the_catalog():
@@ -36,7 +36,7 @@ def test_names_of_the_catalog():
     assert load_data(Reviews(trait="irony")).fingerprint == load_data("reviews(trait=irony)").fingerprint
     assert "no data set is called 'revews'; did you mean reviews?" in fails("revews")
     assert fails("reviews", split="train") == "reviews: no split is called 'train'; there are: test"
-    assert fails("reviews", text="body").startswith("reviews knows its columns and classes;")
+    assert fails("reviews", text="body").startswith("reviews has fixed columns and classes;")
 
 
 def test_a_bare_word_is_the_catalog_before_it_is_a_folder(tmp_path, monkeypatch):

@@ -47,7 +47,7 @@ REFUSED = {
     "one row": (ROWS[0], "this dict has no list under 'id'; give a dict of lists"),
     "a dict of unequal lists": ({"text": TEXTS, "label": [1]}, "2 values under 'text' and 1 under 'label'"),
     "an empty dict": ({}, "this dict is empty; give a dict of lists"),
-    "an empty DataFrame": (pd.DataFrame({"text": []}), "this DataFrame holds no rows"),
+    "an empty DataFrame": (pd.DataFrame({"text": []}), "this DataFrame contains no rows"),
     "a DataFrame without texts": (pd.DataFrame({"a": [1]}), "this DataFrame has no text column; columns: a; name it"),
     "two columns of one name": (pd.DataFrame([["x", "y"]], columns=["text", "text"]), "this DataFrame has two columns"),
     "a missing text": (pd.DataFrame({"text": [TEXTS[0], None]}), "row 2 has no text (no text); drop it"),

@@ -97,12 +97,12 @@ def test_missing_file_and_unknown_format(tmp_path):
 
 def test_a_folder_named_like_a_file_is_refused_with_its_name(tmp_path):
     (tmp_path / "empty").mkdir()
-    assert fails(tmp_path / "empty").startswith(f"{tmp_path / 'empty'} holds no data:")
+    assert fails(tmp_path / "empty").startswith(f"{tmp_path / 'empty'} contains no data:")
 
 
 def test_empty_files(tmp_path):
     for name, content in {"a.csv": "", "b.csv": "text,label\n", "c.jsonl": "\n", "d.json": "[]"}.items():
-        assert fails(write(tmp_path / name, content)) == f"{name} holds no rows"
+        assert fails(write(tmp_path / name, content)) == f"{name} contains no rows"
 
 
 def test_bad_json_names_file_and_line(tmp_path):
@@ -122,9 +122,9 @@ def test_not_utf8_names_file_and_line(tmp_path):
 
 def test_broken_gzip(tmp_path):
     write(tmp_path / "films.jsonl.gz", "not gzip")
-    assert fails(tmp_path / "films.jsonl.gz") == "films.jsonl.gz is not a whole gzip file"
+    assert fails(tmp_path / "films.jsonl.gz") == "films.jsonl.gz is not a complete gzip file"
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a"}\n' * 50)[:-12])
-    assert fails(tmp_path / "cut.jsonl.gz") == "cut.jsonl.gz is not a whole gzip file"
+    assert fails(tmp_path / "cut.jsonl.gz") == "cut.jsonl.gz is not a complete gzip file"
 
 
 def test_broken_parquet(tmp_path):
@@ -134,8 +134,9 @@ def test_broken_parquet(tmp_path):
 
 def test_csv_rows_of_the_wrong_width(tmp_path):
     path = write(tmp_path / "films.csv", "text,label\nfine,1\n\ngood, really,1\n")
-    assert fails(path) == "films.csv: row 2 has 3 fields, the header 2; quote texts that hold the delimiter"
-    assert fails(write(tmp_path / "short.csv", "text,label\nfine\n")) == "short.csv: row 1 has 1 fields, the header 2"
+    assert fails(path) == "films.csv: row 2 has 3 fields, but the header has 2; quote texts that hold the delimiter"
+    short = write(tmp_path / "short.csv", "text,label\nfine\n")
+    assert fails(short) == "short.csv: row 1 has 1 fields, but the header has 2"
 
 
 def test_csv_with_a_quote_never_closed(tmp_path):
@@ -145,5 +146,5 @@ def test_csv_with_a_quote_never_closed(tmp_path):
 
 def test_a_single_file_has_no_splits(tmp_path):
     path = write(tmp_path / "films.csv", CSV)
-    assert fails(path, split="test") == "films.csv is one file without splits, so has no 'test'; leave --split out"
+    assert fails(path, split="test") == "films.csv is one file without splits, so it has no 'test'; leave --split out"
     assert len(load_data(write(tmp_path / "test.csv", CSV), split="test")) == 3

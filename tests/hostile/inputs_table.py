@@ -28,9 +28,9 @@ DATA = [
     ("repeated.parquet", "expands to more than 1,000 times its size"),
     ("nothing.parquet", "expands to 2.2 GB"),
     ("twice.csv.gz", "twice.csv.gz"),
-    ("torn.csv.gz", "is not a whole gzip file"),
-    ("broken.csv.gz", "is not a whole gzip file"),
-    ("text.csv.gz", "is not a whole gzip file"),
+    ("torn.csv.gz", "is not a complete gzip file"),
+    ("broken.csv.gz", "is not a complete gzip file"),
+    ("text.csv.gz", "is not a complete gzip file"),
     ("text.parquet", "cannot be read as parquet"),
     ("latin.csv", "line 2 is not UTF-8"),
     ("utf16.csv", "line 1 is not UTF-8"),
@@ -39,7 +39,7 @@ DATA = [
     ("deep.json", f"deep.json is {_DEEP}"),
     ("objects.json", f"objects.json is {_DEEP}"),
     ("nested.jsonl", f"line 1 is {_DEEP}"),
-    ("digits.jsonl", f"line 1 holds a whole number of {_DIGITS}"),
+    ("digits.jsonl", f"line 1 contains an integer {_DIGITS}"),
     ("digits.json", _DIGITS),
     ("split-fifo", _FIFO),
     ("split-huge", _HUGE),
@@ -62,10 +62,10 @@ DATA = [
 # Plan files, as text.
 _PLAN = 'models = ["model"]\ndata = ["data.jsonl"]\nexplainers = ["random"]\nmetrics = ["sparsity"]\n'
 PLANS = [
-    (f"{_PLAN}seeds = {'9' * 5_000}", f"plan.toml holds a whole number of {_DIGITS}"),
+    (f"{_PLAN}seeds = {'9' * 5_000}", f"plan.toml contains an integer {_DIGITS}"),
     (f"{_PLAN}seeds = [{'9' * 5_000}]", _DIGITS),
     (f"{_PLAN}limit = -{'9' * 5_000}", _DIGITS),
-    (f"{_PLAN}seeds = 0x{'f' * 5_000}", "holds a whole number of more than 64 bits"),
+    (f"{_PLAN}seeds = 0x{'f' * 5_000}", "contains an integer of more than 64 bits"),
     (f"{_PLAN}seeds = 0o{'7' * 9_000}", "more than 64 bits"),
     (f"{_PLAN}seeds = 0b{'1' * 20_000}", "more than 64 bits"),
     (f"{_PLAN}seeds = {2**63}", "more than 64 bits"),
@@ -117,7 +117,7 @@ COMMANDS = [
     *[
         (["train", "plain", *_SCRATCH, "--base", f"bilstm_attention(vectors='bad/{name}')"], line)
         for name, line in {
-            "fifo-a.json": "there is no file of word vectors", "zero.json": "there is no file of word vectors",
+            "fifo-a.json": "there is no file", "zero.json": "there is no file",
             "huge.csv": "line 1 is longer than", "deep.json": _DEEP, "zeros.csv.gz": "expands to more than",
         }.items()
     ],

@@ -100,7 +100,7 @@ BERT = [
     ("config.json", b"null", "config.json holds a NoneType"),
     ("config.json", b"\xff\xfe", "config.json is not JSON"),
     ("config.json", DEEP, "config.json is nested too deeply"),
-    ("config.json", b'{"a": ' + b"1" * 5_000 + b"}", "config.json holds a whole number of more digits"),
+    ("config.json", b'{"a": ' + b"1" * 5_000 + b"}", "config.json contains an integer with more digits"),
     ("config.json", json.dumps(T5).encode(), "no trained classification head"),
     ("config.json", json.dumps(T5 | {"classifier_dropout": None}).encode(), "classifier_dropout"),
     ("config.json", json.dumps(T5 | {"classifier_dropout": "x"}).encode(), "classifier_dropout"),

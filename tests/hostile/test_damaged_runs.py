@@ -193,7 +193,7 @@ def test_a_claim_dated_tomorrow_is_dead(folder, plan, name):
 
 def test_a_link_to_nowhere_is_no_run(tmp_path):
     link_to_nowhere(tmp_path / "run")
-    with pytest.raises(TrothError, match="is a link to nowhere; a run needs a folder"):
+    with pytest.raises(TrothError, match="is a broken link; a run needs a folder"):
         Store(tmp_path / "run")
 
 

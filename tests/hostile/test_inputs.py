@@ -99,8 +99,8 @@ def test_numbers_out_of_range(monkeypatch, place, command, option, value):
 @pytest.mark.parametrize(
     ("settings", "line"),
     [
-        ({"stdin_from": "/dev/zero"}, "standard input holds more than 64 MB"),
-        ({"stdin_from": "bad/long.csv"}, "standard input holds more than 64 MB"),
+        ({"stdin_from": "/dev/zero"}, "standard input has more than 64 MB"),
+        ({"stdin_from": "bad/long.csv"}, "standard input has more than 64 MB"),
         ({"stdin_from": "bad/latin.csv"}, "standard input is not UTF-8"),
         ({"stdin": ""}, "no text given"),
     ],

@@ -180,7 +180,7 @@ CALLS = {
     "infinite scores": (scored([float("inf"), 1.0, 1.0]), "NaN or infinite"),
     "scores of nothing": (scored([None] * 3), "scores must be numbers"),
     "ragged scores": (scored([[1.0], [1.0, 2.0], 3.0]), "scores must be numbers"),
-    "a matrix of scores": (scored(np.zeros((3, 3))), "scores of shape"),
+    "a matrix of scores": (scored(np.zeros((3, 3))), "the scores have the shape"),
     "dates as scores": (scored(np.array(["2020-01-01"] * 3, "datetime64[D]")), "scores must be numbers"),
     "one score": (scored(3.0), "scores"),
     "spans of numbers": (scored([1.0], spans=[3]), "a span must be (start, end)"),

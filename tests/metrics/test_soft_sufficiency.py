@@ -181,6 +181,6 @@ def test_errors_a_user_can_mend():
         SoftSufficiency(retention=(0.5, 0.2))
     with pytest.raises(TrothError, match="delete erases whole units"):
         SoftSufficiency(masking="delete")
-    with pytest.raises(TrothError, match="at=embedding_output goes with masking soft, not gaussian"):
+    with pytest.raises(TrothError, match="at=embedding_output needs the masking soft, not gaussian"):
         SoftSufficiency(masking="gaussian", at="embedding_output")
     assert SoftSufficiency(at="embedding_output").perturbation == Soft(at="embedding_output")

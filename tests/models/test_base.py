@@ -95,7 +95,7 @@ def test_two_kinds_that_take_the_same(tmp_path, monkeypatch):
     for file, name in (("left_box", "LeftBox"), ("right_box", "RightBox")):
         (tmp_path / f"{file}.py").write_text(code.format(name))
     monkeypatch.setattr(troth.models, "__path__", [*troth.models.__path__, str(tmp_path)])
-    with pytest.raises(TrothError, match="LeftBox and RightBox both take this function"):
+    with pytest.raises(TrothError, match="LeftBox and RightBox both accept this function"):
         troth.load_model(fakes.planted())
     (tmp_path / "right_box.py").unlink()
     assert type(troth.load_model(fakes.planted())).__name__ == "LeftBox"  # more special than BlackBox

@@ -170,16 +170,16 @@ def wrong(answer):
 @pytest.mark.parametrize(
     ("answer", "line"),
     [
-        (lambda n: [0.5] * n, "predict answered 1 texts with an array of shape (1,); it must give [texts, classes]"),
-        (lambda n: [[0.5, 0.5]] * (n + 1), "predict answered 1 texts with an array of shape (2, 2); it must give"),
-        (lambda n: [[1.0]] * n, "predict gives one number per text; it must give one probability per class"),
-        (lambda n: [[2.0, -1.0]] * n, "predict must give probabilities that sum to 1 for each text; logits do not"),
-        (lambda n: [[0.9, 0.9]] * n, "predict must give probabilities that sum to 1 for each text; logits do not"),
+        (lambda n: [0.5] * n, "predict returned, for 1 texts, an array of shape (1,); it must return [texts, classes]"),
+        (lambda n: [[0.5, 0.5]] * (n + 1), "predict returned, for 1 texts, an array of shape (2, 2); it must return"),
+        (lambda n: [[1.0]] * n, "predict returns one number per text; it must return one probability per class"),
+        (lambda n: [[2.0, -1.0]] * n, "predict must return probabilities that sum to 1 for each text, not logits"),
+        (lambda n: [[0.9, 0.9]] * n, "predict must return probabilities that sum to 1 for each text, not logits"),
         (lambda n: [[float("nan"), 0.5]] * n, "predict gave NaN or infinite logits for example 0; check its weights"),
-        (lambda n: None, "predict answered 1 texts with an array of shape (); it must give [texts, classes]"),
-        (lambda n: [{"label": "POSITIVE"}] * n, "predict answered with something that is not an array of numbers ("),
-        (lambda n: [[0.5, 0.5], [1.0]], "predict answered with something that is not an array of numbers ("),
-        (lambda n: ["yes"] * n, "predict answered with something that is not an array of numbers ("),
+        (lambda n: None, "predict returned, for 1 texts, an array of shape (); it must return [texts, classes]"),
+        (lambda n: [{"label": "POSITIVE"}] * n, "predict returned something that is not an array of numbers ("),
+        (lambda n: [[0.5, 0.5], [1.0]], "predict returned something that is not an array of numbers ("),
+        (lambda n: ["yes"] * n, "predict returned something that is not an array of numbers ("),
     ],
 )
 def test_wrong_answers_are_one_line(answer, line):
@@ -187,7 +187,7 @@ def test_wrong_answers_are_one_line(answer, line):
 
 
 def test_labels_must_fit():
-    assert said(Recorder(), labels=["a", "b", "c"]) == "Recorder gives 2 probabilities, but 3 labels were given"
+    assert said(Recorder(), labels=["a", "b", "c"]) == "Recorder returns 2 probabilities, but 3 labels were given"
 
 
 def test_a_function_that_fails_is_one_line_with_its_own_error_as_the_cause():

@@ -165,7 +165,7 @@ def test_words_of_one_token_are_computed_as_before():
 
 
 def test_bad_words():
-    with pytest.raises(TrothError, match="class_words must be two different words or more"):
+    with pytest.raises(TrothError, match="class_words must be two or more different words"):
         load(words=["awful", "awful"])
     with pytest.raises(TrothError, match="one position that decides: its answer has several tokens; use gradient"):
         troth.explain(load(), "a good film", "attention")

@@ -219,10 +219,10 @@ def test_it_is_made_again_and_kept():
         ({"continuation": " film" * 128}, "the continuation takes 128 of 128 tokens, so no room is left for a text"),
         ({"continuation": None, "generate": 0}, "generate must be a number of tokens, 1 or more, not 0"),
         ({"continuation": None, "generate": 500}, "the continuation takes 500 of 128 tokens"),
-        ({"generate": 4}, "pass a continuation, or generate=40"),
-        ({"class_words": ["a", "b"]}, "class_words goes with a prompted language model"),
-        ({"labels": ["a", "b"]}, "labels name classes, and a continuation has none; leave them out"),
-        ({"prompt": "no place"}, "holds no {text}"),
+        ({"generate": 4}, "pass either a continuation, or generate=40"),
+        ({"class_words": ["a", "b"]}, "class_words is for a prompted language model"),
+        ({"labels": ["a", "b"]}, "labels are names of classes, and a continuation has no classes; leave labels out"),
+        ({"prompt": "no place"}, "does not contain {text}"),
     ],
 )
 def test_bad_input(options, problem):
@@ -233,7 +233,7 @@ def test_bad_input(options, problem):
 
 def test_models_that_do_not_write():
     for network, tokenizer in ((fakes.hf_model(), fakes.tokenizer_for("bert")),):
-        with pytest.raises(TrothError, match="does not write: pass a causal language model"):
+        with pytest.raises(TrothError, match="does not generate text: pass a causal language model"):
             troth.load_model(network, tokenizer, continuation="the film")
     with pytest.raises(TrothError, match=r"each explains every token of a continuation, but .* writes nothing"):
         troth.explain(fakes.encoder(), "a good film", "leave_one_out", target="each")

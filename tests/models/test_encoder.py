@@ -92,7 +92,7 @@ def test_names_and_folders_that_are_no_model(tmp_path, monkeypatch):
     said = fails("nobody/nothing")
     assert said.startswith("cannot load nobody/nothing as a text classifier: ")
     assert fails(str(tmp_path)) == (
-        f"{tmp_path} is a folder without config.json, so no model; pass the folder that save_pretrained wrote"
+        f"{tmp_path} is a folder without config.json, so it is not a model; pass the folder that save_pretrained wrote"
     )
     assert fails(f"{tmp_path}/absent") == f"there is no model folder {tmp_path}/absent"
     monkeypatch.chdir(tmp_path)
@@ -152,7 +152,7 @@ def test_a_model_in_memory_that_classifies_no_texts_is_refused(kind):
 def test_what_cannot_be_done_with_a_model_in_memory():
     model, tokenizer = fakes.hf_model(), fakes.tokenizer_for("bert")
     assert fails(model) == "BertForSequenceClassification in memory needs its tokenizer: load_model(model, tokenizer=…)"
-    assert "stays where and as it is" in fails(model, tokenizer=tokenizer, dtype="bfloat16")
+    assert "cannot be changed for a model in memory" in fails(model, tokenizer=tokenizer, dtype="bfloat16")
     assert fails(torch.nn.Linear(2, 2), tokenizer=tokenizer).startswith(
         "Linear is not a transformers model; pass one, or"
     )

@@ -109,10 +109,10 @@ def test_folders_pipelines_and_spec(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"continuation": "a", "generate": 2}, "pass a continuation, or generate=40"),
+        ({"continuation": "a", "generate": 2}, "pass either a continuation, or generate=40"),
         ({"continuation": " "}, "the continuation must be a text"),
-        ({"continuation": "a", "prompt": "{text}"}, "prompt goes with"),
-        ({"continuation": "a", "labels": ["a", "b"]}, "labels name classes, and a continuation has none"),
+        ({"continuation": "a", "prompt": "{text}"}, "prompt is for"),
+        ({"continuation": "a", "labels": ["a", "b"]}, "labels are names of classes, and a continuation has no classes"),
         ({"generate": 80}, "the continuation takes 80 of the decoder's 64 tokens"),
     ],
 )
@@ -127,5 +127,5 @@ def test_what_it_cannot_give_is_refused():
         troth.explain(model, TEXT, "attention")
     with pytest.raises(TrothError, match="use masking zero, soft or delete"):
         troth.explain(model, TEXT, "leave_one_out", masking="attention")
-    with pytest.raises(TrothError, match="windows go with"):
+    with pytest.raises(TrothError, match="windows need a model"):
         troth.load_model(model, windows=True)

@@ -107,10 +107,13 @@ def test_it_is_kept_and_shown():
         ({"continuation": FACT, "against": " "}, "against must be another continuation, not ' '; leave it out"),
         ({"continuation": FACT, "against": FACT}, "continuation and against are the same tokens"),
         ({"continuation": FACT, "against": 3}, "against must be another continuation, not 3"),
-        ({"continuation": FACT, "against": FOIL, "explain_parts": ["written"]}, "written and against exclude"),
+        (
+            {"continuation": FACT, "against": FOIL, "explain_parts": ["written"]},
+            "written and against cannot be combined",
+        ),
         ({"continuation": FACT, "reasoning": " "}, "reasoning must be a text, not ' '"),
         ({"continuation": FACT, "explain_parts": ["reasoning"]}, "no part of this prompt is called 'reasoning'"),
-        ({"against": FOIL}, "against goes with a language model.s continuation"),
+        ({"against": FOIL}, "against is for a language model.s continuation"),
     ],
 )
 def test_bad_input(options, problem):
@@ -184,7 +187,7 @@ def test_tokens_written_before_are_units():
     assert np.abs(np.tril(own, -1)).max() > 0.1
     shown = layout(troth.explain(model, TEXT, "leave_one_out")[0])
     assert [text for text, _, _ in shown].count("film") == 2  # once in the text, once in what was written
-    with pytest.raises(TrothError, match="what was written cannot be deleted"):
+    with pytest.raises(TrothError, match="the continuation cannot be deleted"):
         troth.explain(model, TEXT, "leave_one_out", masking="delete")
     (gradient,) = troth.explain(model, TEXT, "input_x_gradient", units="token", target=[1])
     assert not gradient.scores[-count + 1 :].any()

@@ -243,18 +243,18 @@ def test_bad_input_is_one_clear_line():
     assert fails(explain, model, TEXT, "random", target="rud").startswith(
         "no label is called 'rud'; did you mean rude? there are: rude, warm"
     )
-    assert "target names 'rude' twice" in fails(explain, model, TEXT, "random", target=["rude", "rude"])
+    assert "target contains 'rude' twice" in fails(explain, model, TEXT, "random", target=["rude", "rude"])
     assert "target must be" in fails(explain, model, TEXT, "random", target=["rude", None])
     assert "target is an empty list" in fails(explain, model, TEXT, "random", target=[])
     assert "no class is called 'x'" in fails(explain, fakes.encoder(), TEXT, "random", target=["LABEL_0", "x"])
-    assert "above_threshold goes with a multi-label model" in fails(
+    assert "above_threshold needs a multi-label model" in fails(
         explain, fakes.encoder(), TEXT, "random", target="above_threshold"
     )
     for threshold in (0, 1, -0.5, 7, "high", True):
         assert fails(random_labels, threshold=threshold) == (
             f"threshold must lie between 0 and 1, such as 0.3, not {threshold}"
         )
-    assert "threshold goes with a multi-label model; tiny gives classes that exclude each other" in fails(
+    assert "threshold needs a multi-label model; tiny returns classes that exclude each other" in fails(
         Encoder, fakes.hf_model(), fakes.tokenizer_for("bert"), name="tiny", threshold=0.4
     )
     one_class = troth.load_data([{"text": "a film", "label": ["LABEL_0", "LABEL_1"]}])
@@ -264,8 +264,8 @@ def test_bad_input_is_one_clear_line():
     assert "example 0 has a set of labels" in fails(
         explain, fakes.encoder(), [Example("0", "a film", label=[0, 1])], "random", target="gold"
     )
-    assert "attributive_masking reads which of several classes is predicted" in fails(
+    assert "attributive_masking needs a model that predicts one of several classes" in fails(
         explain, model, TEXT, f"attributive_masking(checkpoint={fakes.checkpoint(labels=LABELS)!r})"
     )
     logits = load_model(lambda texts: [[2.0, -1.0]] * len(texts), multi_label=True)
-    assert "must give a probability from 0 to 1 for each label" in fails(explain, logits, TEXT, "leave_one_out")
+    assert "must return a probability from 0 to 1 for each label" in fails(explain, logits, TEXT, "leave_one_out")

@@ -109,8 +109,8 @@ def test_automatic_placement_and_refusals(folders):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"device_map": "auto", "device": "cpu"}, "device=cpu places the whole model, device_map its parts"),
-        ({"offload_folder": "x"}, 'offload_folder goes with device_map, such as device_map="auto"'),
+        ({"device_map": "auto", "device": "cpu"}, "device=cpu places the whole model and device_map places its parts"),
+        ({"offload_folder": "x"}, 'offload_folder needs device_map, such as device_map="auto"'),
         ({"quantization": "2bit"}, "quantization must be 4bit, 8bit or a quantization config"),
     ],
 )
@@ -122,7 +122,7 @@ def test_options_that_do_not_go_together(folders, options, said):
 def test_what_is_in_memory_and_what_has_no_network_is_not_placed():
     with pytest.raises(TrothError, match="device_map is for a model that is loaded here"):
         troth.load_model(fakes.hf_model("bert"), tokenizer=fakes.tokenizer_for("bert"), device_map="auto")
-    with pytest.raises(TrothError, match="device_map goes with"):
+    with pytest.raises(TrothError, match="device_map is for"):
         troth.load_model(fakes.planted(), device_map="auto")
 
 
@@ -135,5 +135,5 @@ def test_quantization_needs_its_library(folders, monkeypatch):
 def test_4_bit_weights_on_the_cpu_are_refused(monkeypatch):
     model = fakes.hf_model("bert")
     monkeypatch.setattr(model, "is_loaded_in_4bit", True, raising=False)
-    with pytest.raises(TrothError, match="4-bit weights on the CPU, which bitsandbytes cannot give back"):
+    with pytest.raises(TrothError, match="4-bit weights on the CPU, which bitsandbytes cannot restore"):
         troth.load_model(model, tokenizer=fakes.tokenizer_for("bert"))

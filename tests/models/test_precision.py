@@ -106,5 +106,5 @@ def test_what_cannot_be_fast_is_refused():
     albert, tokenizer = fakes.hf_model("albert"), fakes.tokenizer_for("albert")
     with pytest.raises(TrothError, match="AlbertForSequenceClassification"):
         troth.load_model(albert, tokenizer, precision="fast")
-    with pytest.raises(TrothError, match="precision goes with"):
+    with pytest.raises(TrothError, match="precision is for"):
         troth.load_model(lambda texts: np.ones((len(texts), 2)), labels=["a", "b"], precision="fast")

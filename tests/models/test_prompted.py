@@ -300,9 +300,9 @@ def test_pairs_stand_where_the_prompt_says():
 
 
 def test_a_pair_and_its_place_go_together():
-    with pytest.raises(TrothError, match=r"example 0: there is a second text, but the prompt does not hold"):
+    with pytest.raises(TrothError, match=r"example 0: there is a second text, but the prompt does not contain"):
         load().encode([Example("0", "a", text_pair="b")])
-    with pytest.raises(TrothError, match=r"example 7: the prompt holds \{text_pair\}, but there is no second text"):
+    with pytest.raises(TrothError, match=r"example 7: the prompt contains \{text_pair\}, but there is no second text"):
         load("gpt2", "{text} and {text_pair} is").encode([Example("7", "a")])
 
 
@@ -395,8 +395,8 @@ def test_a_class_word_is_the_token_that_follows():
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["good"], "class_words must be two different words or more"),
-        (["good", "good"], "class_words must be two different words or more"),
+        (["good"], "class_words must be two or more different words"),
+        (["good", "good"], "class_words must be two or more different words"),
         ("good", "class_words must be a list, not 'good'"),
     ],
 )
@@ -411,8 +411,8 @@ def test_bad_class_words(words, problem):
 @pytest.mark.parametrize(
     ("prompt", "problem"),
     [
-        ("Is it good?", r"the prompt 'Is it good\?' holds no {text}; write it where the text goes"),
-        ("{text} or {text}", "the prompt holds {text} 2 times; write it once"),
+        ("Is it good?", r"the prompt 'Is it good\?' does not contain {text}; write it where the text goes"),
+        ("{text} or {text}", "the prompt contains {text} 2 times; write it once"),
     ],
 )
 def test_bad_prompts(prompt, problem):
@@ -422,7 +422,7 @@ def test_bad_prompts(prompt, problem):
 
 def test_options_that_need_a_prompt():
     for options in ({"class_words": ["a", "b"]}, {"chat": True}, {"shots": SHOTS}):
-        with pytest.raises(TrothError, match=r"goes with a.* prompted language model"):
+        with pytest.raises(TrothError, match=r"is for a.* prompted language model"):
             troth.load_model(fakes.hf_model(), fakes.tokenizer_for("bert"), **options)
     with pytest.raises(TrothError, match="2 class words, but 3 labels"):
         load(words=["good", "bad"], labels=["a", "b", "c"])

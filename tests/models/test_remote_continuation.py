@@ -187,14 +187,14 @@ def test_on_the_command_line(tmp_path):
             r"api chat gives no log-probabilities of a continuation; use api echo, prompt_logprobs, prefill",
         ),
         ({"compare": "bleu", "api": "chat"}, "compare must be exact, token_f1, a bi-encoder"),
-        ({"samples": 3}, 'samples and temperature go with compare="token_f1"'),
+        ({"samples": 3}, 'samples and temperature need compare="token_f1"'),
         ({"compare": "exact", "samples": 0}, "samples must be a whole number, 1 or more"),
-        ({"compare": "exact", "samples": 3, "temperature": 0}, "3 samples at temperature 0 are the same text"),
+        ({"compare": "exact", "samples": 3, "temperature": 0}, "3 samples at temperature 0 are all the same text"),
         ({"compare": "exact", "temperature": -1}, "temperature must be a number, 0 or more"),
         ({"model": None}, "needs the model's name"),
         ({"max_requests": -1}, "max_requests must be 0 or more"),
-        ({"labels": ["one"]}, "labels name classes, and a continuation has none"),
-        ({"explain_parts": ["written"]}, "written is explained with the model in memory"),
+        ({"labels": ["one"]}, "labels are names of classes, and a continuation has no classes"),
+        ({"explain_parts": ["written"]}, "written can only be explained for a model in memory"),
     ],
 )
 def test_bad_options(options, problem):

@@ -87,7 +87,7 @@ def test_a_folder_of_sentence_transformers(tmp_path):
     (same,) = troth.explain(heads.similarity("cls"), [PAIR], "leave_one_out")
     np.testing.assert_allclose(found.scores, same.scores, atol=1e-6)
     both = sentence_folder(tmp_path / "both", {**pooling, "pooling_mode_mean_tokens": True})
-    with pytest.raises(TrothError, match="its states are pooled by cls and mean; known are mean, cls, max"):
+    with pytest.raises(TrothError, match="its states are pooled by cls and mean; supported are mean, cls, max"):
         troth.load_model(both)
     dense = sentence_folder(tmp_path / "dense", pooling, "Dense")
     with pytest.raises(TrothError, match="is made of Transformer, Pooling, Dense"):
@@ -95,7 +95,7 @@ def test_a_folder_of_sentence_transformers(tmp_path):
 
 
 def test_errors_and_refusals():
-    with pytest.raises(TrothError, match=r"example 0 is one text; .* compares two: give a text_pair, too"):
+    with pytest.raises(TrothError, match=r"example 0 is one text; .* compares two texts: pass a text_pair as well"):
         troth.explain(heads.similarity(), "alone", "leave_one_out")
     with pytest.raises(TrothError, match="pooling must be one of mean, cls, max, not 'sum'"):
         troth.load_model(heads.sentence_network(), tokenizer=TOKENIZER, pooling="sum")

@@ -129,10 +129,10 @@ def test_words_in_a_row_are_read_at_their_first():
     [
         ({"word": "London"}, "example 0 has no word 'London'; its words are a, good, film, with, unlovable, cast, ','"),
         ({"word": "ood"}, "example 0 has no word 'ood'"),
-        ({"word": "good", "start": 3}, "example 0 has no 'good' at character 3; it stands at 2, 36"),
+        ({"word": "good", "start": 3}, "example 0 has no 'good' at character 3; it occurs at 2, 36"),
         ({"word": "good", "label": "MISC"}, "no label is called 'MISC'; there are: O, B-PER, I-PER, B-LOC"),
         ({"word": "good", "tag": "LOC"}, "no part of a target is called 'tag'"),
-        ({"label": "LOC"}, 'a target names its word: {"word": "London", "label": "LOC"}, not'),
+        ({"label": "LOC"}, 'a target must name its word: {"word": "London", "label": "LOC"}, not'),
         ({"word": "good", "label": 3}, "label must be the name of a label, not 3"),
         ("MISC", "no class is called 'MISC'"),
         ('{"word": ', "is not JSON"),
@@ -145,14 +145,14 @@ def test_errors(target, said):
 
 
 def test_a_word_is_refused_where_it_means_nothing():
-    with pytest.raises(TrothError, match="a target that names a word goes with a token classifier"):
+    with pytest.raises(TrothError, match="a target that names a word needs a token classifier"):
         troth.explain(fakes.encoder(), TEXT, "random", target={"word": "good"})
     with pytest.raises(TrothError, match="glob_enc reads what reaches the first token"):
         troth.explain(model(), TEXT, "glob_enc")
-    with pytest.raises(TrothError, match="windows go with classes of a whole text"):
+    with pytest.raises(TrothError, match="windows need a model that classifies whole texts"):
         troth.load_model(model(), windows=True)
     short = troth.load_model(heads.token_network(), tokenizer=TOKENIZER, max_length=6)
-    with pytest.raises(TrothError, match="'cast' stands behind the 6 tokens that were read"):
+    with pytest.raises(TrothError, match="'cast' comes after the 6 tokens that were read"):
         troth.explain(short, TEXT, "random", target={"word": "cast"})
 
 

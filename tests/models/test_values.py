@@ -68,7 +68,7 @@ def test_what_needs_classes_refuses_by_name_before_any_work():
         troth.bench(model, [TEXT], ["random"], ["decision_flip"], progress=False)
     for target in ("positive", "gold", 1):
         with pytest.raises(
-            TrothError, match=r"tiny value gives one value \(value\), no classes, so .* cannot be explained"
+            TrothError, match=r"tiny value returns one value \(value\) and has no classes, so .* cannot be explained"
         ):
             troth.explain(model, TEXT, "random", target=target, progress=False)
     with pytest.raises(TrothError, match="has one output, so it cannot choose between classes"):

@@ -220,7 +220,7 @@ def test_a_bench_in_windows(tmp_path):
         ({"step": 3}, "no setting of windows is called 'step'; .*stride"),
         ({"merge": "median"}, "no way to merge windows is called 'median'"),
         (7, "windows must be True or"),
-        ({"stride": 11}, "what stands around the text takes 2 of 12 tokens, which leaves less than a stride of 11"),
+        ({"stride": 11}, "the tokens around the text take 2 of 12 tokens, which leaves less than a stride of 11"),
     ],
 )
 def test_bad_windows(windows, problem):
@@ -234,7 +234,7 @@ def test_what_the_model_cannot_do_is_refused_in_windows_too():
 
 
 def test_what_has_no_windows_is_refused():
-    with pytest.raises(TrothError, match=r"windows go with a model that reads tokens; .* is a black box"):
+    with pytest.raises(TrothError, match=r"windows need a model that reads tokens; .* is a black box"):
         troth.load_model(kinds.probabilities, labels=["a", "b", "c"], windows=True)
     with pytest.raises(TrothError, match="use "):
         troth.explain(load(), TEXT, "alti")

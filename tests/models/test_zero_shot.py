@@ -136,13 +136,13 @@ def test_long_texts_leave_room_for_the_longest_hypothesis():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: load_model(nli()), "needs the labels to choose from: candidate_labels="),
-        (lambda: load_model(nli(), candidate_labels=["a", "a"]), "candidate_labels names a label twice: a, a"),
+        (lambda: load_model(nli()), "needs labels to choose from: candidate_labels="),
+        (lambda: load_model(nli(), candidate_labels=["a", "a"]), "candidate_labels contains a label twice: a, a"),
         (lambda: load_model(nli(), candidate_labels=[" "]), "candidate_labels must be a list of words"),
-        (lambda: load_model(nli(), candidate_labels=["a", "b"], threshold=0.3), "threshold goes with a multi-label"),
+        (lambda: load_model(nli(), candidate_labels=["a", "b"], threshold=0.3), "threshold needs a multi-label"),
         (
             lambda: load_model(nli(), candidate_labels=["a"], hypothesis_template="It is."),
-            "hypothesis_template must hold",
+            "hypothesis_template must contain",
         ),
         (
             lambda: load_model(fakes.hf_model(), tokenizer=fakes.tokenizer_for("bert"), candidate_labels=["a", "b"]),

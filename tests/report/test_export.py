@@ -172,7 +172,7 @@ def test_a_figure_of_a_leaderboard_by_the_ending_of_its_name(store, tmp_path):
     for axes, metric in zip(panels, one.metrics, strict=True):
         dots = {float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() in "oD"}
         assert dots == {one.summaries[name, metric].value for name in one.explainers}
-    with pytest.raises(TrothError, match=r"cannot draw 'figure.gif'; end the name with .png, .pdf or .svg"):
+    with pytest.raises(TrothError, match=r"cannot draw 'figure.gif'; the name must end with .png, .pdf or .svg"):
         one.plot(tmp_path / "figure.gif")
 
 
@@ -263,7 +263,7 @@ def test_report_prints_or_writes_by_the_ending(store, tmp_path):
 def test_query_gives_csv_with_lists_as_json(store):
     text = called(query.query, store.folder, "select [1, 2] as l, 'a,b' as t, null as n, 0.1 as x", "--csv")
     assert list(csv.reader(io.StringIO(text))) == [["l", "t", "n", "x"], ["[1, 2]", "a,b", "", "0.1"]]
-    with pytest.raises(TrothError, match="--csv and --json are two formats; choose one"):
+    with pytest.raises(TrothError, match="--csv and --json cannot be combined; choose one"):
         called(query.query, store.folder, "select 1", "--csv", "--json")
 
 

@@ -153,10 +153,10 @@ def test_bad_places_and_options_are_one_line(store, tmp_path):
     with pytest.raises(TrothError, match=r"cannot write .*file: File exists; choose another place"):
         called(report.report, store.folder, "--figures", tmp_path / "file")
     assert (tmp_path / "file").read_text() == "mine"
-    with pytest.raises(TrothError, match="--figures writes files of its own; leave --out and --format out"):
+    with pytest.raises(TrothError, match="--figures writes its own files; leave --out and --format out"):
         called(report.report, store.folder, "--figures", tmp_path / "x", "--format", "latex")
     run(tmp_path / "empty")
-    with pytest.raises(TrothError, match="holds no scores yet; run the same command again to resume it"):
+    with pytest.raises(TrothError, match="contains no scores yet; run the same command again to resume it"):
         called(report.report, tmp_path / "empty", "--figures", tmp_path / "x")
     assert not (tmp_path / "x").exists()
 

@@ -156,7 +156,7 @@ def test_two_models_are_compared_as_events(client):
 def test_more_units_than_fit_are_refused(client):
     answer = client.post("/api/explain", json={"text": "a b " * 600, "model": "long", "explainers": ["random"]})
     assert answer.status_code == 422
-    assert answer.json()["error"].startswith("the text has 1,200 words, and at most 1,000 are explained here")
+    assert answer.json()["error"].startswith("the text has 1,200 words, but at most 1,000 are explained here")
     kept = {"text": "a b " * 500, "model": "long", "explainers": ["random"], "proof": False}
     assert len(client.post("/api/explain", json=kept).json()[0]["units"]) == 1000
 

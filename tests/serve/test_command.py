@@ -29,7 +29,9 @@ def test_a_port_where_troth_serve_is_already_says_so(troth, tmp_path, monkeypatc
     with server_of({"lookup": Lookup({"a": [0, 1]})}, tmp_path) as (port, _):
         code, out, err = troth("serve", "--port", port)
     assert (code, out) == (2, "")
-    assert err.startswith(f"troth: --port {port}: troth serve is there already; open http://127.0.0.1:{port}/, or name")
+    assert err.startswith(
+        f"troth: --port {port}: troth serve is already running there; open http://127.0.0.1:{port}/, or name"
+    )
 
 
 def test_an_unknown_run_is_one_line(troth):

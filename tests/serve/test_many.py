@@ -140,7 +140,7 @@ def test_more_than_fit_are_refused_and_those_inside_are_answered(gated, tmp_path
         until(lambda: queue.open == 2)
         refused = post(port, {"text": "three", **ASKED})
         assert refused.status_code == 503
-        assert refused.json()["error"].startswith("2 requests are under way")
+        assert refused.json()["error"].startswith("2 requests are in progress")
         two = post(port, {"text": "three", "models": ["box", "box"], **ASKED}, "compare")
         assert two.status_code == 503
         function.gate.set()

@@ -84,7 +84,7 @@ def test_views_can_be_looked_at(store):
 )
 def test_sql_that_writes_is_refused(store, sql):
     before = sorted(path for path in store.folder.rglob("*"))
-    with pytest.raises(TrothError, match="a run can only be read: give one SELECT, not "):
+    with pytest.raises(TrothError, match="a run can only be read: write one SELECT, not "):
         query(store, sql.format(folder=store.folder))
     assert sorted(path for path in store.folder.rglob("*")) == before
 

@@ -361,7 +361,7 @@ def test_a_newer_format_is_refused(tmp_path):
     filled(tmp_path / "run", 1)
     about = json.loads((tmp_path / "run" / "run.json").read_text())
     (tmp_path / "run" / "run.json").write_text(json.dumps({**about, "format": FORMAT_VERSION + 1}))
-    with pytest.raises(TrothError, match=f"format {FORMAT_VERSION + 1}, of a newer troth.*update troth"):
+    with pytest.raises(TrothError, match=f"format {FORMAT_VERSION + 1}, of a newer version of troth.*update troth"):
         Store(tmp_path / "run")
 
 
@@ -410,6 +410,8 @@ def test_a_run_of_an_earlier_format_is_read_but_not_continued(tmp_path):
     file.write_text(json.dumps({**json.loads(file.read_text()), "format": FORMAT_VERSION - 1}))
     before = file.read_bytes()
     assert Store(tmp_path / "run").about()["seeds"] == [0]
-    with pytest.raises(TrothError, match="an earlier troth: it can be read, not continued; name a new folder"):
+    with pytest.raises(
+        TrothError, match="an earlier version of troth: it can be read, but not continued; choose a new folder"
+    ):
         Store(tmp_path / "run").note(seeds=[1])
     assert file.read_bytes() == before

@@ -67,7 +67,9 @@ def test_a_stored_explanation_measures_like_a_fresh_one():
 def test_other_units_than_those_stored_are_refused():
     model = encoder()
     table = attributions_to_table(explain(model, [Example("e", "a good film")], "random"))
-    with pytest.raises(TrothError, match="example e: the model reads 4 units, the stored explanation scores 3 others"):
+    with pytest.raises(
+        TrothError, match="example e: the model reads 4 units, but the stored explanation scores 3 different ones"
+    ):
         table_to_attributions(model, model.encode([Example("e", "a very good film")]), table)
     with pytest.raises(TrothError, match="example e was explained, but it is not among"):
         table_to_attributions(model, model.encode([Example("f", "a good film")]), table)

@@ -40,7 +40,7 @@ def test_a_new_file_is_a_new_study(command, tmp_path):
     assert "beats_random Does leave-one-out beat random on your data?" in " ".join(command("list", "studies").split())
     common = ("study", "beats_random", "--limit", "5", "--workers", "1", "--out", "run")
     dry = command(*common, "--dry-run")
-    assert "5 cells (1 data, 2 explanation, 2 metric)" in dry
+    assert "5 cells (pieces of work): 1 data, 2 explanation, 2 metric" in dry
     assert not (tmp_path / "run").exists()
     facts = json.loads(command(*common, "--json"))["reviews"]
     model, data = package.load_model("embedded"), package.load_data("reviews", limit=5)

@@ -59,7 +59,7 @@ def test_gold_is_the_most_probable_of_the_examples_labels(tmp_path, mails):
 
 @pytest.mark.parametrize("target", [["rude", "warm"], "above_threshold"])
 def test_several_targets_are_refused(tmp_path, mails, target):
-    with pytest.raises(TrothError, match=r"(one target per example is measured here|must be one class or label), not "):
+    with pytest.raises(TrothError, match=r"(metrics need one target per example|must be one class or label), not "):
         troth.bench(planted_labels(), mails, ["random"], ["comprehensiveness"], target=target, progress=False)
 
 

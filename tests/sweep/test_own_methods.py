@@ -133,6 +133,6 @@ def test_a_stored_run_is_read_without_its_code(here):
 
 def test_attributions_that_do_not_match_the_data_are_refused_before_anything_is_stored(here):
     attributions = troth.explain(model(), DATA[:3], "gradient")
-    with pytest.raises(TrothError, match="theirs: 4 of 7 examples have no attribution; the first is e3"):
+    with pytest.raises(TrothError, match="theirs: 4 of 7 examples have no attribution; the first one is e3"):
         troth.bench(model(), DATA, {"theirs": attributions}, ["sparsity"], "run")
     assert not (here / "run").exists()

@@ -131,7 +131,7 @@ def test_a_run_is_read_again_without_the_code(here):
         ("mine.py:FILE", "there is no thing|no thing"),
         (lambda attribution: 1.0, "a lambda has no name"),
         (lambda *given: "x", "a lambda has no name"),
-        (type("Pooled", (RecursiveErasure,), {})(), "sums up its scores in its own way"),
+        (type("Pooled", (RecursiveErasure,), {})(), "has its own summarize"),
         (3, "is not a metric"),
     ],
 )
@@ -213,7 +213,7 @@ def test_records_of_ones_own_methods_are_verified_where_their_code_is_allowed(he
     subprocess.run(told, capture_output=True, check=True)
     refused = subprocess.run([*call, "verify", "kept"], capture_output=True, text=True, check=False)
     assert refused.returncode == 1
-    assert "lengths is not one of troth's own methods; if it is code of yours: --allow" in refused.stdout
+    assert "lengths is not one of troth's own methods; if it is your own code, pass --allow" in refused.stdout
     allowed = [*call, "verify", "kept", "--allow", "own.py:lengths"]
     held = subprocess.run(allowed, capture_output=True, text=True, check=False)
     assert held.returncode == 0, held.stdout

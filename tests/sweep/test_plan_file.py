@@ -42,7 +42,7 @@ def test_a_plan_file_names_its_folder(tmp_path):
         ("metrics", 'seeds = ["one"]\nmetrics', r"line 7: seeds\[0\] must be a whole number, not 'one'"),
         ("metrics", "metrics = [\nmetrics", "line 8: "),
         ('data = ["reviews"]', 'data = [{source = "reviews", limt = 3}]', r"line 2: .* 'limt'; did you mean limit\?"),
-        ('data = ["reviews"]', "data = [{split = 'test'}]", "line 2: an entry of data lacks its source"),
+        ('data = ["reviews"]', "data = [{split = 'test'}]", "line 2: an entry of data has no source"),
         ("metrics", '[[models]]\npath = "x"\nmetrics', "line 7: "),
         ('models = ["embedded"]', "models = [3]", "line 1: models must be names or tables, not 3"),
         ('metrics = ["sufficiency"]', "metrics = []", r'metrics is missing; write metrics = \["…"\]'),

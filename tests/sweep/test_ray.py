@@ -141,7 +141,9 @@ def test_a_cluster_that_does_not_let_us_in_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(ray_pool, "RayProcess", ray_pool.RayPool)  # in this process, which has the patches
     with socket.create_server(("127.0.0.1", 0)) as somebody:
         address = f"127.0.0.1:{somebody.getsockname()[1]}"
-        with pytest.raises(TrothError, match=r"does not let us in \(Failed to connect to Ray cluster\).*RAY_AUTH_MODE"):
+        with pytest.raises(
+            TrothError, match=r"refuses the connection \(Failed to connect to Ray cluster\).*RAY_AUTH_MODE"
+        ):
             run(ladder(1, 0), Store(tmp_path / "run"), engine="ray", address=address)
     with pytest.raises(TrothError, match=r"no Ray cluster runs on this machine .*ray start --head"):
         run(ladder(1, 0), Store(tmp_path / "run"), engine="ray", address="auto")

@@ -81,7 +81,7 @@ def test_a_killed_raylet_is_one_line_and_takes_all_of_ray_along(in_workshop):
     assert session_of(session) == set()
     (line,) = (in_workshop / "err").read_text().splitlines()
     assert line.startswith("troth: Ray ended in the middle of the run (its raylet was killed")
-    assert line.endswith("what is finished is safe: run the same command again")
+    assert line.endswith("finished cells are safe: run the same command again")
     assert not list((in_workshop / "results" / "claims").iterdir())
 
 

@@ -190,7 +190,7 @@ def test_parents_may_be_in_the_store_alone(tmp_path):
     assert values(store)[child.name] == [110.0 + row for row in range(5)]  # 0 + 1 + 2 + 3 + 4 = 10
     lost = Plan()
     lost.add(cell_of("metric", {"number": 1}, ("nowhere",)))
-    with pytest.raises(TrothError, match="made from cell nowhere, which neither plan nor store has"):
+    with pytest.raises(TrothError, match="needs cell nowhere, which is neither in the plan nor in the store"):
         run(lost, store)
 
 
@@ -202,7 +202,7 @@ def test_settings_that_cannot_be(tmp_path):
         run(plan, store, workers=0)
     with pytest.raises(TrothError, match="shard 5/4 does not exist"):
         run(plan, store, shard=(5, 4))
-    with pytest.raises(TrothError, match="does not say how a metric is carried out"):
+    with pytest.raises(TrothError, match="does not say how to compute a metric"):
         run(Plan({"x": Cell("metric", {})}), store)
 
 
@@ -327,7 +327,7 @@ def test_a_full_disk_stops_the_run_with_one_line(tmp_path):
     )
     assert done.stderr == ""
     (line,) = done.stdout.splitlines()
-    assert "the disk is full (File too large); what is finished is safe" in line
+    assert "the disk is full (File too large); finished cells are safe" in line
     plan = ladder(3, 1)
     store = Store(tmp_path / "run")
     assert values(store) == expected(plan)

@@ -290,15 +290,15 @@ def test_the_command(run, place, troth, tmp_path):
     assert code == 1
     assert json.loads(out)["holds"] is False
     assert troth("verify", run, "--sample", "-1")[0] == 2
-    assert "--key-file goes with records" in troth("verify", run, "--key-file", "key")[2]
+    assert "--key-file is for records" in troth("verify", run, "--key-file", "key")[2]
     assert "has no run.json" in troth("verify", tmp_path, "--sample", "1")[2]
 
 
 def test_a_run_of_an_earlier_format_is_neither_verified_nor_continued(run):
     in_run_file(lambda about: about.update(format=FORMAT_VERSION - 1))(run, None)
-    with pytest.raises(TrothError, match="a run of an earlier troth: it can be read, not verified"):
+    with pytest.raises(TrothError, match="an earlier version of troth: it can be read, but not verified"):
         verify_run(Store(run))
-    with pytest.raises(TrothError, match="a run of an earlier troth: it can be read, not continued"):
+    with pytest.raises(TrothError, match="an earlier version of troth: it can be read, but not continued"):
         library.bench(fakes.encoder(), data(), out=run, progress=False, **ASKED)
 
 

@@ -173,5 +173,5 @@ def test_a_whole_checkpoint_is_gone_on_with(stopped, tmp_path):
     assert again.report["history"] == whole.report["history"]
     assert not any("damaged" in note for note in again.report["notes"])
     shutil.copytree(folder, tmp_path / "n")
-    with pytest.raises(TrothError, match="is from another run: its epochs is 3, not 4"):
+    with pytest.raises(TrothError, match="was written by a different run: its epochs is 3, not 4"):
         train("plain", examples, BASE, tmp_path / "n", **{**OPTIONS, "epochs": 4})

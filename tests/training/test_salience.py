@@ -241,7 +241,7 @@ def test_other_scores_are_another_training(films, tmp_path):
     first = fit.train(f"salience(source='{path}')", examples, TINY, tmp_path / "m", **options)
     assert fit.train(f"salience(source='{path}')", examples, TINY, tmp_path / "m", **options) == first
     write(2.0)
-    with pytest.raises(TrothError, match="holds another training: its recipe files is"):
+    with pytest.raises(TrothError, match="contains a different training: its recipe files is"):
         fit.train(f"salience(source='{path}')", examples, TINY, tmp_path / "m", **options)
 
 
@@ -285,7 +285,9 @@ def test_bad_input_is_one_line(films, tmp_path):
     rows = rows_of(some)
     assert float(recipe.penalty(Output(torch.zeros(len(some), 2), (attentions(rows),)), rows)[-1]) == 0
     for source in ("text_rank", "tf_idf", "chi_squared"):
-        with pytest.raises(TrothError, match=f"one and the same token, so {source} tells none.*source=uniform"):
+        with pytest.raises(
+            TrothError, match=f"one and the same token, so {source} gives every word the same.*source=uniform"
+        ):
             Salience(source=source).prepare(
                 MODEL, corpus([Example(str(n), "film film", label=n % 2) for n in range(3)]).encodings
             )
@@ -306,7 +308,7 @@ def test_bad_input_is_one_line(films, tmp_path):
     with pytest.raises(TrothError, match="is not a file of scores"):
         Salience(source=str(path)).prepare(MODEL, data.encodings)
     path.write_text('{"id": "0"}\n')
-    with pytest.raises(TrothError, match="entry 1 lacks one of id, spans, scores"):
+    with pytest.raises(TrothError, match="entry 1 lacks id, spans or scores"):
         Salience(source=str(path)).prepare(MODEL, data.encodings)
     with pytest.raises(TrothError, match="call prepare"):
         Salience().penalty(

@@ -145,7 +145,7 @@ def test_what_cannot_be_stacked_says_so(films):
         fit_stacked([TrainingCopy(model, data, data, 0)], "plain", settings(), device="cpu")
     start = bases.build(BILSTM)
     one = start.build(films(10), ("bad", "good"), 0, None)
-    with pytest.raises(TrothError, match=r"as many training examples each, not \[6, 7\]"):
+    with pytest.raises(TrothError, match=r"the same number of training examples, not \[6, 7\]"):
         fit_stacked(
             [TrainingCopy(one, corpus(one, films(n)), corpus(one, films(4)), 0) for n in (6, 7)],
             "plain",

@@ -262,12 +262,16 @@ def test_a_checkpoint_or_result_of_another_run_is_refused(films, tmp_path, monke
         stop_after(2, patch)
         with pytest.raises(KeyboardInterrupt):
             train("plain", films(20), TINY, tmp_path, validation=held, **OPTIONS)
-    with pytest.raises(TrothError, match=r"is from another run: its seed is 0, not 1; choose another --out.*--restart"):
+    with pytest.raises(
+        TrothError,
+        match=r"was written by a different run: its seed is 0, not 1; choose another "
+        r"--out.*--restart",
+    ):
         train("plain", films(20), TINY, tmp_path, validation=held, seed=1, **OPTIONS)
-    with pytest.raises(TrothError, match="is from another run: its training data is"):
+    with pytest.raises(TrothError, match="was written by a different run: its training data is"):
         train("plain", films(21), TINY, tmp_path, validation=held, **OPTIONS)
     train("plain", films(21), TINY, tmp_path, validation=held, resume=False, **OPTIONS)
-    with pytest.raises(TrothError, match="holds another training: its epochs is 3, not 4"):
+    with pytest.raises(TrothError, match="contains a different training: its epochs is 3, not 4"):
         train("plain", films(21), TINY, tmp_path, validation=held, **OPTIONS | {"epochs": 4})
 
 

@@ -61,13 +61,13 @@ def test_vectors_are_read_from_the_usual_files(tmp_path, form):
 
 
 def test_bad_vector_files_are_one_line(tmp_path):
-    with pytest.raises(TrothError, match=r"there is no file of word vectors nowhere\.txt"):
+    with pytest.raises(TrothError, match=r"there is no file nowhere\.txt of word vectors"):
         read_vectors("nowhere.txt", ["a"])
     (tmp_path / "v.txt").write_text("good 1 2\nfilm 1\n")
     with pytest.raises(TrothError, match=r"v\.txt: vectors of different sizes \(1, 2\)"):
         read_vectors(tmp_path / "v.txt", ["good", "film"])
     (tmp_path / "v.txt").write_text("good 1 2\nfilm one two\n")
-    with pytest.raises(TrothError, match=r"v\.txt: line 2 holds no numbers"):
+    with pytest.raises(TrothError, match=r"v\.txt: line 2 has no numbers"):
         read_vectors(tmp_path / "v.txt", ["film"])
 
 
@@ -108,7 +108,7 @@ def test_a_bilstm_takes_its_size_from_the_vectors(tmp_path):
     good = model.tokenizer.convert_tokens_to_ids("good")
     assert model.embedding_matrix[good].tolist() == [1, 2, 3]
     (tmp_path / "v.json").write_text(json.dumps({"gut": [1.0]}))
-    with pytest.raises(TrothError, match="no word of the training data has a vector there"):
+    with pytest.raises(TrothError, match="no word of the training data has a vector in this file"):
         bases.build(f"bilstm_attention(vectors={str(tmp_path / 'v.json')!r})").build(examples, ("a", "b"), 0, None)
 
 

@@ -138,7 +138,7 @@ def test_what_cannot_be_tested_is_said():
     # 40 references of 16 hidden units: most are extreme somewhere in every layer, so Simes can tell nothing apart.
     published = check(model, data, sentences(60, seed=8), variant="paper")
     assert "not tested: with 60 references no p-value can be below" in published.not_tested
-    with pytest.raises(TrothError, match="needs 30 validation examples, there are 20"):
+    with pytest.raises(TrothError, match="needs 30 validation examples, but there are 20"):
         check(model, validation, data)
     with pytest.raises(TrothError, match="59 examples of memory are too few: half of them would be the references"):
         check(model, sentences(59, seed=9))
@@ -163,13 +163,13 @@ def test_command_prints_verdicts_and_json(tmp_path):
     command = ["check", "--model", str(tmp_path / "model"), "--data", str(path), "--step", "0.5"]
     shown = CliRunner().invoke(app, [*command, "--html", str(tmp_path / "check.html")])
     assert shown.exit_code == 0, shown.output
-    assert "50%" in shown.output
+    assert "50 %" in shown.output
     page = (tmp_path / "check.html").read_text(encoding="utf-8")
     (data,) = re.findall(r'id="report-data">(.*?)</script>', page)
     (found,) = json.loads(data)["checks"]
     assert found["answer"][0].startswith("No evidence against")
     assert found["lines"][0]["at"] == [0.0, 0.5, 1.0]
-    assert "<td>50%</td>" in page  # for browsers without scripts
+    assert "<td>50 %</td>" in page  # for browsers without scripts
     assert "No evidence against" in shown.output
     assert "smallest p-value this check could have given is 0.03" in shown.output
     told = json.loads(CliRunner().invoke(app, [*command, "-e", "random", "-e", "attention", "--json"]).stdout)

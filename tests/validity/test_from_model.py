@@ -99,7 +99,7 @@ def test_the_model_is_left_as_it_was_and_nothing_is_kept():
 def test_what_cannot_be_tested_is_refused():
     model = encoder()
     encodings = model.encode(EXAMPLES)
-    with pytest.raises(TrothError, match="needs 30 validation examples, there are 29"):
+    with pytest.raises(TrothError, match="needs 30 validation examples, but there are 29"):
         MaSF.from_model(Prober(model), encodings[:29])
     with pytest.raises(TrothError, match="not tested: under delete"):
         MaSF.from_model(Prober(model, "delete"), encodings)

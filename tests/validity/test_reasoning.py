@@ -242,7 +242,7 @@ def test_questions_of_the_users(tmp_path):
     assert [row[-2:] for row in result.rows()] == [(2, 1)] * 2
     for text, message in (
         ("question,choices\nWhy?,a", "give 2 to 10 different ones"),
-        ("question,choices,answer\nWhy?,a|b,c", "the answer 'c' is none of the choices a, b"),
+        ("question,choices,answer\nWhy?,a|b,c", "the answer 'c' is not one of the choices a, b"),
         ("text,choices\nWhy?,a|b", "there is no column 'question'"),
     ):
         path.write_text(text)

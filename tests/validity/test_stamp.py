@@ -81,12 +81,12 @@ def test_a_stamp_speaks():
     assert str(Stamp(0.43)) == "no evidence against (p = 0.43)"
     assert str(Stamp(0.0012)) == "out of distribution (p = 0.0012)"
     assert str(Stamp(why="no check was run")) == "not tested: no check was run"
-    assert str(Stamp(0.0012, 0.9)) == "out of distribution (p = 0.0012, lowest at 90% erased)"
+    assert str(Stamp(0.0012, 0.9)) == "out of distribution (p = 0.0012, lowest at 90 % erased)"
     assert str(Stamp(0.4, 0.9, smallest=0.001)) == (
-        "no evidence against (p = 0.4, lowest at 90% erased; smallest possible 0.001)"
+        "no evidence against (p = 0.4, lowest at 90 % erased; smallest possible 0.001)"
     )
     assert str(Stamp(0.01, 0.9, whole=0.002)) == (
-        "out of distribution (p = 0.01, lowest at 90% erased; whole inputs already are, p = 0.002)"
+        "out of distribution (p = 0.01, lowest at 90 % erased; whole inputs already are, p = 0.002)"
     )
     assert Stamp(0.05).verdict == "no evidence against"
 

@@ -193,8 +193,8 @@ def test_it_can_be_read_and_kept():
         ((FILMS, ""), {}, "the continuation must be a text"),
         ((FILMS, "it"), {"tolerance": -1}, "tolerance must be 0 or more"),
         ((FILMS, "it"), {"choices": 0}, "choices must be 1 or more"),
-        ((FILMS, "it"), {"masking": "gaussian"}, "erases alike every time; gaussian does not"),
-        ((FILMS, "it"), {"prompt": "{text}"}, "the prompt must hold {passages} and {question}"),
+        ((FILMS, "it"), {"masking": "gaussian"}, "erases the same way every time; gaussian draws"),
+        ((FILMS, "it"), {"prompt": "{text}"}, "the prompt must contain {passages} and {question}"),
         ((["a film " * 400], "it"), {}, r"passages, question and answer take \d+ tokens, but .* reads 512"),
     ],
 )
@@ -207,7 +207,7 @@ def test_bad_input(arguments, options, problem):
 def test_models_that_do_not_write():
     with pytest.raises(TrothError, match=r"cite asks a causal language model, .*; tiny bert is a text classifier"):
         troth.cite(fakes.encoder("bert"), "what", FILMS, "it")
-    with pytest.raises(TrothError, match="with compare texts alone are read: leave compare out"):
+    with pytest.raises(TrothError, match="with compare, only texts are read: leave compare out"):
         troth.cite("http://localhost/v1#m", "what", FILMS, "it", compare="exact")
     with pytest.raises(TrothError, match="device is an option of load_model, but the model is loaded"):
         troth.cite(fakes.prompted(), "what", FILMS, "it", device="cpu")

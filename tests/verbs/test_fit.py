@@ -253,7 +253,7 @@ def test_bad_input(folders, tmp_path):
     spec = f"attributive_masking(checkpoint={str(tmp_path / 'one')!r})"
     with pytest.raises(TrothError, match=r"fitted for the classes LABEL_0, LABEL_1, but .*other has LABEL_0, LABEL_1"):
         troth.explain(str(folders / "other"), "a good film", spec)
-    with pytest.raises(TrothError, match="holds another attribution model"):
+    with pytest.raises(TrothError, match="contains a different attribution model"):
         fit(classifier, data, tmp_path / "one", lambdas={**given, "inverse": 0.5}, settings=settings)
     fit(classifier, data, tmp_path / "one", lambdas={**given, "inverse": 0.5}, settings=settings, restart=True)
     assert saving.facts(tmp_path / "one")["loss"]["inverse"] == 0.5

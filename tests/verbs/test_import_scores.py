@@ -140,10 +140,10 @@ def test_tensors_of_any_kind():
 @pytest.mark.parametrize(
     ("scores", "options", "line"),
     [
-        ([1, 2], {}, "example 0: 2 scores for 7 units; there must be one each"),
-        ([1, 2], {"spans": [(0, 1)]}, "example 0: 2 scores for 1 spans; there must be one each"),
-        ([1, 2], {"tokens": ["A"]}, "example 0: 2 scores for 1 tokens; there must be one each"),
-        (np.ones((7, 16)), {}, "example 0: scores of shape [7, 16]; give one number per unit"),
+        ([1, 2], {}, "example 0: 2 scores for 7 units; give one of each per unit"),
+        ([1, 2], {"spans": [(0, 1)]}, "example 0: 2 scores for 1 spans; give one score per span"),
+        ([1, 2], {"tokens": ["A"]}, "example 0: 2 scores for 1 tokens; give one score per token"),
+        (np.ones((7, 16)), {}, "example 0: the scores have the shape [7, 16]; give one number per unit"),
         (3.0, {}, "scores must be one number per unit, token or span, not 3.0"),
         ([1, 2, float("nan"), 4, 5, 6, 7], {}, "example 0: score 2 is NaN or infinite"),
         ([1, float("inf")], {"spans": [(0, 1), (2, 3)]}, "example 0: score 1 is NaN or infinite"),
@@ -151,7 +151,7 @@ def test_tensors_of_any_kind():
         ([1], {"spans": [(-1, 2)]}, "example 0: span (-1, 2) lies outside a text of 26 characters"),
         ([1], {"spans": [(3, 2)]}, "example 0: span (3, 2) lies outside a text of 26 characters"),
         ([1, 2], {"tokens": ["A", "book"]}, "example 0: token 'book' does not follow in the text at character 1 "),
-        ([1], {"tokens": ["A"], "spans": [(0, 1)]}, "scores belong to spans or to tokens, not to both"),
+        ([1], {"tokens": ["A"], "spans": [(0, 1)]}, "pass either spans or tokens with the scores"),
         ([1] * 7, {"target": "nothing"}, "no class is called 'nothing'"),
         ([1] * 7, {"target": 5}, "example 0: class 5 is outside the model's 3 classes"),
     ],
@@ -170,7 +170,7 @@ def test_measured_like_ours():
         (one,), (other,) = (troth.measure(BERT, [attribution], metric) for attribution in (own, foreign))
         assert one.value == pytest.approx(other.value, abs=1e-6)
     with pytest.raises(
-        TrothError, match="explains again at every step, but these scores came from outside; pass explainer"
+        TrothError, match="explains the text again at every step, but these scores were imported; pass explainer"
     ):
         troth.measure(BERT, [foreign], "recursive_erasure")
     (one,), (other,) = (

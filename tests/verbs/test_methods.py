@@ -84,8 +84,8 @@ def test_arguments_go_by_name_or_place():
         ({"mine": [0.5]}, "mine is a list that holds a float; give attributions"),
         ({"mine": lambda a, b, c, d: 0}, "mine takes 4 arguments; it may take any of: text, example, model"),
         ([lambda text: 0], "a lambda has no name; give it one: {'mine': lambda"),
-        ({"random": "lime"}, "the name random belongs to"),
-        ({"": "lime"}, "a method's name must be text"),
+        ({"random": "lime"}, "the name random is reserved for"),
+        ({"": "lime"}, "a method's name must be a string"),
         ({"mine": "loo"}, "did you mean leave_one_out?"),
     ],
     ids=range(8),
@@ -166,7 +166,9 @@ def test_attributions_go_to_the_examples_of_their_text():
     again = troth.explain(BERT, data, own.instance)
     assert [attribution.scores.tolist() for attribution in again] == [[2, 1], [-3, 1], [4]]
     own.instance.require(data)
-    with pytest.raises(TrothError, match=r"mine: 1 of 4 examples have no attribution; the first is d \('new text'\)"):
+    with pytest.raises(
+        TrothError, match=r"mine: 1 of 4 examples have no attribution; the first one is d \('new text'\)"
+    ):
         own.instance.require([*data, Example("d", "new text")])
     with pytest.raises(TrothError, match=r"mine: example c was explained for the class .*, but here it is"):
         troth.explain(BERT, data[2:], own.instance, target=(given[0].target + 1) % 3)

@@ -117,7 +117,7 @@ def test_what_was_not_read_is_counted():
         ([], "units"),
         (3, "units must be a name, or a list of"),
         ("words", "units must be one of token, word, sentence, passage, or a list"),
-        ([[(0, 3)], [(0, 3)]], "units are those of 2 texts, but there are 1"),
+        ([[(0, 3)], [(0, 3)]], "units were given for 2 texts, but there are 1"),
     ],
 )
 def test_bad_units(units, problem):
@@ -128,11 +128,11 @@ def test_bad_units(units, problem):
 
 def test_bad_combinations():
     model = fakes.encoder("bert")
-    with pytest.raises(TrothError, match="units are those of 1 texts, but there are 2"):
+    with pytest.raises(TrothError, match="units were given for 1 texts, but there are 2"):
         troth.explain(model, ["a good film", "a joy"], "random", units=[(0, 1)])
     with pytest.raises(TrothError, match="units of your own are spans of the first text"):
         troth.explain(model, [("a good film", "a joy")], "random", units=[(0, 1)], segments="both")
-    with pytest.raises(TrothError, match="spans of your own go with"):
+    with pytest.raises(TrothError, match="pass your own spans to"):
         bench(model, [troth.Example("0", "a joy")], ["random"], units=[(0, 1)])
 
 

@@ -136,7 +136,7 @@ def test_a_trained_masking_is_read_from_train_json(tmp_path):
     ("options", "line"),
     [
         ({"choices": 19}, "at least 20 random choices, not 19"),
-        ({"ratio": 0.0}, "a share of the units above 0, not 0.0"),
+        ({"ratio": 0.0}, "the share of units that a proof erases must be above 0, not 0.0"),
         ({"ratio": 2}, "a ratio must lie in"),
         ({"masking": "soft"}, "soft does not"),
     ],

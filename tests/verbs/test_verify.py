@@ -89,7 +89,7 @@ def test_a_moved_model_is_named(kept, troth, tmp_path):
     shutil.move(tmp_path / "model", tmp_path / "elsewhere")
     code, _, err = troth("verify", "kept")
     assert code == 2
-    assert "is not there; name it with --model" in err
+    assert "was not found; pass its location with --model" in err
     assert troth("verify", "kept", "-m", "elsewhere")[0] == 0
 
 
@@ -298,7 +298,7 @@ MALFORMED = {
     "run as a number": (put("run", 1), "run must be a table"),
     "texts as text": (put("run", "texts", "2"), "run.texts must be a whole number"),
     "explanations as a table": (put("explanations", {}), "explanations must be a list"),
-    "no explanations": (put("explanations", []), "it holds no explanation"),
+    "no explanations": (put("explanations", []), "it contains no explanation"),
     "an explanation as text": (put("explanations", ["x"]), "explanations[0] must be a table"),
     "time as a number": (put("time", 5), "time must be text"),
     "time as words": (put("time", "yesterday"), "time must be like"),
@@ -321,11 +321,11 @@ def test_wrong_fields_are_refused_with_one_line(signed_again, name):
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
-        ('"probabilities": [', '"probabilities": [NaN, ', "NaN is not a number that JSON has"),
-        ('"rest": ', '"rest": -Infinity, "_": ', "-Infinity is not a number that JSON has"),
+        ('"probabilities": [', '"probabilities": [NaN, ', "NaN is not a number in JSON"),
+        ('"rest": ', '"rest": -Infinity, "_": ', "-Infinity is not a number in JSON"),
         ('"rest": ', '"rest": 1e999, "_": ', "1e999 is too large"),
-        ('"comparison"', '"text": "a bad film", "comparison"', "the field 'text' is there twice"),
-        ('"note"', '"target": 0, "note"', "the field 'target' is there twice"),
+        ('"comparison"', '"text": "a bad film", "comparison"', "the field 'text' occurs twice"),
+        ('"note"', '"target": 0, "note"', "the field 'target' occurs twice"),
     ],
 )
 def test_what_json_leaves_open_is_refused(kept, old, new, line):
@@ -410,7 +410,7 @@ def test_only_records_signed_with_the_key_hold(troth, tmp_path):
     code, out, _ = troth("verify", "kept", "--key-file", "key")
     assert code == 1
     assert "it is not signed with a key" in out
-    assert "the key file short must hold 16 to 4,096 bytes" in troth("verify", "kept", "--key-file", "short")[2]
+    assert "the key file short must have 16 to 4,096 bytes" in troth("verify", "kept", "--key-file", "short")[2]
     assert troth("verify", "kept", "--key-file", "missing")[0] == 2
     assert "--key-file signs records" in troth(*asked, "--key-file", "key")[2]
 

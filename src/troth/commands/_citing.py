@@ -18,7 +18,8 @@ from troth.core.terminal import Console
 Passages = Annotated[
     list[str] | None,
     typer.Option(
-        help="Text files, each a passage; one file alone is cut at its blank lines. Also a pattern: docs/*.txt."
+        help="Text files, one passage each; a single file is split at its blank lines. Patterns "
+        "such as docs/*.txt work."
     ),
 ]
 
@@ -43,7 +44,7 @@ def cite(
 
     options = {"device": device, "seed": seed, **asked}
     if "continuation" in options:
-        raise TrothError("--continuation goes with texts; the answer to a --question is given by --answer")
+        raise TrothError("--continuation is for texts; pass the answer to a --question with --answer")
     if masking is not None:
         options["masking"] = masking
     texts = _read(passages)

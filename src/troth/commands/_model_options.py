@@ -33,12 +33,12 @@ _PROMPTS: Mapping[str, Any] = {
         typer.Option("--chat/--no-chat", help="Use the tokenizer's chat template; by default if it has one."),
     ],
     "mask_text": Annotated[str | None, "What erased words become in a prompted model; one token."],
-    "max_requests": Annotated[int | None, "Of an endpoint: stop after so many requests; their answers are kept."],
+    "max_requests": Annotated[int | None, "Stop after this many requests to an endpoint; their answers are kept."],
     "model_option": Annotated[
         list[str] | None,
         typer.Option(
             "--model-option",
-            help='One more option of load_model: windows=true, parallel=4, system="Be brief."; repeated.',
+            help='Another option of load_model, such as windows=true, parallel=4, system="Be brief."; repeated.',
         ),
     ],
 }
@@ -48,19 +48,20 @@ _MEANINGS: Mapping[str, Any] = {
         bool | None,
         typer.Option(
             "--multi-label/--one-class",
-            help="Each label is a yes/no question of its own (sigmoid), or one class holds (softmax); by default as "
+            help="Each label is a separate yes/no question (sigmoid), or exactly one class applies "
+            "(softmax); by default as "
             "the model's config says.",
         ),
     ],
-    "threshold": Annotated[float | None, "Labels more probable than this hold; 0.5 by default."],
+    "threshold": Annotated[float | None, "Labels with a higher probability are predicted; 0.5 by default."],
     "candidate_labels": Annotated[
         str | None, "Labels that an NLI model chooses from (zero-shot): urgent,phone,tablet."
     ],
     "hypothesis_template": Annotated[
-        str | None, 'What is asked of each candidate label; by default "This example is {}."'
+        str | None, 'Hypothesis for each candidate label; by default "This example is {}."'
     ],
     "precision": Annotated[
-        str | None, "exact; or fast, with bfloat16 matrix products: ranks stay, values move by about 1 %."
+        str | None, "exact, or fast: with bfloat16 matrix products, ranks stay and values change by about 1 %."
     ],
 }
 PROMPT = ("prompt", "class_words", "shots", "shot_count", "chat", "mask_text")
@@ -112,7 +113,7 @@ def asked_of(**given: Any) -> dict[str, Any]:
     options |= {name: read(options[name]) for name, read in _READERS.items() if name in options}
     count, more = options.pop("shot_count", None), options.pop("model_option", ())
     if count is not None and "shots" not in options:
-        raise TrothError(f"--shot-count {count} goes with --shots; name their data, or leave it out")
+        raise TrothError(f"--shot-count {count} needs --shots; pass --shots, or leave --shot-count out")
     require("--shot-count", count, count is None or count >= 1, "1 or more")
     words = options.get("class_words", ())
     if words and all("=" in word for word in words):
@@ -121,11 +122,11 @@ def asked_of(**given: Any) -> dict[str, Any]:
     if "shots" in options:
         options["shots"] = _shots(options["shots"], count or 4)
     if "continuation" in options and "generate" in options:
-        raise TrothError("--continuation says what was written, --generate lets the model write; leave one of them out")
+        raise TrothError("--continuation gives the text, --generate lets the model write it; leave one of them out")
     if "threshold" in options:
         require("--threshold", options["threshold"], 0 < options["threshold"] < 1, "between 0 and 1, such as 0.3")
     if "hypothesis_template" in options and "candidate_labels" not in options:
-        raise TrothError("--hypothesis-template goes with --candidate-labels; name them, or leave it out")
+        raise TrothError("--hypothesis-template needs --candidate-labels; pass both, or leave it out")
     if options.get("precision") == "exact":
         del options["precision"]
     return options | _more(more)

@@ -97,7 +97,7 @@ def _joined(values: list[list[int]] | None) -> list[int] | None:
 
 def _offline(ctx: typer.Context, dry_run: bool) -> bool:
     if dry_run:
-        ctx.with_resource(hub.without_network("a dry run touches no network"))
+        ctx.with_resource(hub.without_network("a dry run does not use the network"))
     return dry_run
 
 

@@ -42,7 +42,9 @@ def print_estimate(
         )  # fmt: skip
         return
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in expected.cells.items())
-    terminal.echo(f"{sum(expected.cells.values()):,} cells ({kinds}), which are pieces of work, into {folder}")
+    terminal.echo(f"into {folder}")
+    for line in terminal.wrapped(f"{sum(expected.cells.values()):,} cells (pieces of work): {kinds}", 80):
+        terminal.echo(line)
     if "trainings" in plan.about:
         terminal.echo(f"{plan.about['trainings']:,} trainings, side by side in {expected.cells['training']:,} cells")
     if "fits" in plan.about:

@@ -29,7 +29,7 @@ def bench(
     group: _options.GroupColumn = None,
     unlabelled: Annotated[bool, "Allow rows without a label."] = False,
     limit: Annotated[
-        int | None, "Number of examples, drawn with seed 0; 0 takes all; by default 50, with all explainers 100."
+        int | None, "Number of examples, drawn with seed 0; 0 takes all. By default 50, or 100 with all explainers."
     ] = None,
     explainers: Annotated[list[str] | None, "Explainers, such as lime,gradient, or all."] = None,
     metrics: Annotated[list[str] | None, "Metrics, such as comprehensiveness,sufficiency, or all."] = None,

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from troth.commands import _options
 from troth.commands._model_options import PROMPT, Asked, takes
-from troth.core import terminal
+from troth.core import numbers, terminal
 from troth.core.errors import TrothError
 from troth.core.terminal import Console
 
@@ -28,18 +28,19 @@ _MEANING = (
 def check(
     model: _options.Model = "embedded",
     data: _options.Data = "reviews",
-    split: Annotated[str | None, "Which split is tested; by default test, if there is one."] = None,
+    split: Annotated[str | None, "Split that is tested; by default test, if there is one."] = None,
     text: _options.TextColumn = None,
     text_pair: _options.PairColumn = None,
     label: _options.LabelColumn = None,
     validation_data: Annotated[
         str | None,
-        "The references, whole texts of the kind the model was trained on; by default what was held out of "
+        "Reference texts, like those that the model was trained on; by default what was held out of "
         "its training, else the validation split, else half of the data.",
     ] = None,
     validation_split: Annotated[str | None, "Split of the references."] = None,
     limit: Annotated[
-        int | None, "Test at most this many examples, 200 by default; 0 takes all. With --reasoning 40 are made."
+        int | None,
+        "Test at most this many examples, 200 by default; 0 takes all. With --reasoning, 40 questions are generated.",
     ] = None,
     explainers: Annotated[list[str] | None, "Explainers in whose order words are erased."] = None,
     masking: _options.Masking = "mask_token",
@@ -52,7 +53,8 @@ def check(
         bool | None,
         typer.Option(
             "--recompute/--once",
-            help="Explain what is left again at every step, or keep the first order; by default again, except for "
+            help="Explain the remaining text again at every step, or keep the first order; by default "
+            "again, except for "
             "beam_search, which is recursive by itself.",
         ),
     ] = None,
@@ -65,7 +67,7 @@ def check(
     reasoning: Annotated[
         bool,
         "Test a language model's reasoning instead: does its answer change when the reasoning is cut, filled or wrong? "
-        "On questions made here, or of --data (a file with question, choices and answer).",
+        "Questions are generated, or read from --data (a file with question, choices and answer).",
     ] = False,
     units: _options.Units = "word",
     target: Annotated[
@@ -108,12 +110,14 @@ def check(
     prompted = asked()
     if reasoning:
         if html is not None or randomization or prompted:
-            raise TrothError("--reasoning asks in its own form; leave --html, --randomization and --prompt out")
+            raise TrothError(
+                "--reasoning has its own prompt and report; leave --html, --randomization and --prompt out"
+            )
         _reasoning(model, None if data == "reviews" else data, limit, seed, device, as_json)
         return
     limit = 200 if limit is None else limit
     if cascade and not randomization:
-        raise TrothError("--cascade says how weights are shuffled; pass --randomization, too")
+        raise TrothError("--cascade needs --randomization; pass both")
     loaded = load_named(model, device=device, **prompted)
     columns: dict[str, Any] = {"text": text, "text_pair": text_pair, "label": label}
     require_class(loaded, target)
@@ -178,8 +182,11 @@ def _print(found: Any) -> None:
             shown.add_column(name, justify="right")
         for place, ratio in enumerate(found.ratios):
             values = [p[place] for p in by_explainer.values()]
-            shown.add_row(f"{ratio:.0%}", *(f"{p:.2g}{' [bold red]out[/]' if p < LEVEL else ''}" for p in values))
+            shown.add_row(
+                numbers.percent(ratio), *(f"{p:.2g}{' [bold red]out[/]' if p < LEVEL else ''}" for p in values)
+            )
         console.print(shown)
+        console.print("MaSF compares the model's states on erased texts with those on reference texts.", style="dim")
         console.print()
         for line in found.answer():
             console.print(f"• {line}", markup=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from typing import Annotated
 
 import typer
@@ -29,7 +30,7 @@ def cite(
     _options.one_of("--format", form, "text", "latex")
     boards = leaderboards(open_run(run, sound=True))
     if not boards:
-        raise TrothError(f"{run} holds no scores yet; run the same command again to resume it")
+        raise TrothError(f"{run} contains no scores yet; run the same command again to resume it")
     methods = citing.paragraphs(boards, latex=form == "latex")
     bibtex, missing = citing.bibtex(boards), citing.unreferenced(boards)
     if as_json:
@@ -37,7 +38,15 @@ def cite(
         return
     if not only_bibtex:
         for paragraph in methods:
-            terminal.echo(paragraph + "\n")
-    sys.stdout.write(bibtex)
+            terminal.echo(_wrapped(paragraph) + "\n")
+    sys.stdout.write("\n".join(_wrapped(line, "    ") for line in bibtex.splitlines()) + "\n")
     if missing:
         terminal.echo(f"no reference is known for {', '.join(missing)}; add your own", err=True)
+
+
+def _wrapped(line: str, indent: str = "") -> str:
+    """The line in several of at most 80 characters if it is read on a terminal; one line if it goes to a file."""
+    if not sys.stdout.isatty():
+        return line
+    wrap = textwrap.TextWrapper(80, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return wrap.fill(line)

@@ -46,7 +46,7 @@ def diff(
     from troth.store.store import open_run
 
     if page is not None and not texts:
-        raise TrothError("--html is the page of the texts; add --texts")
+        raise TrothError("--html writes the page of the texts; add --texts")
     stores = open_run(first, sound=True), open_run(second, sound=True)
     if texts:
         _texts(*stores, page, as_json)

@@ -46,7 +46,9 @@ def explain(
     device: _options.Device = None,
     html: Annotated[Path | None, "Write a self-contained HTML page here."] = None,
     interactions: Annotated[bool, "Which units act together: pairwise Shapley interaction values, as arcs."] = False,
-    proof: Annotated[bool, "Erase each method's top words, and random ones, and show what the model then says."] = True,
+    proof: Annotated[
+        bool, "Erase each method's top words, and random ones, and show what the model then predicts."
+    ] = True,
     data: Annotated[str | None, "Explain this data set, file or folder in place of texts."] = None,
     split: Annotated[str | None, "Split of the data."] = None,
     limit: Annotated[int, "Number of examples of the data, the first ones; 0 takes all."] = 0,
@@ -61,28 +63,30 @@ def explain(
     record: Annotated[Path | None, "Keep a record of every decision in this folder; see troth verify."] = None,
     key_file: _options.KeyFile = None,
     dry_run: _options.DryRun = False,
-    question: Annotated[str | None, "A question that a language model answers from --passages: which ones?"] = None,
+    question: Annotated[
+        str | None, "A question that a language model answers; shows on which of the --passages the answer rests."
+    ] = None,
     passages: _citing.Passages = None,
     answer: Annotated[str | None, "The answer to --question; without one the model writes it."] = None,
     asked: Asked = dict,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Colors the units that made the model decide, and shows how faithful that is.
+    """Colors the words (or other units) that made the model decide, and shows how faithful that is.
 
     Example: troth explain "Not a bad film, but far too long." -e leave_one_out,integrated_gradients
 
     A file, with a record of every decision: troth explain --data claims.csv --limit 20 --record decisions
 
-    A method of your own: troth explain "A dull film." -e my_file.py:MyExplainer
+    Your own method: troth explain "A dull film." -e my_file.py:MyExplainer
 
-    Every label of a multi-label model that holds: troth explain "…" -m my-model --target above_threshold
+    Every label that a multi-label model predicts: troth explain "…" -m my-model --target above_threshold
 
     A language model: troth explain "A dull film." -m my-llm --prompt "Review: {text} It is" --class-words good,bad
 
     Words that act together: troth explain "Not a bad film." --interactions
 
-    A server's: troth explain "A dull film." -m http://localhost:8000/v1#my-llm --prompt … --class-words …
+    A model behind a server: troth explain "A dull film." -m http://localhost:8000/v1#my-llm --prompt … --class-words …
 
     What it writes, token by token: troth explain "Who wrote Faust?" -m my-llm --generate 40 --target each
 
@@ -105,7 +109,7 @@ def explain(
         alone = {"explainer": explainer, "pair": pair, "target": target, "against": against, "data": data}
         for name, value in (alone | {"record": record}).items():
             if value is not None:
-                raise TrothError(f"--{name} is about texts and classes; with --question leave it out")
+                raise TrothError(f"--{name} cannot be used with --question; leave it out")
         _citing.cite(
             question, [*(passages or ()), *(texts or ())], answer, model=model, asked=asked(), masking=masking,
             seed=seed, device=device, html=html, dry_run=dry_run, as_json=as_json,
@@ -113,7 +117,7 @@ def explain(
         return
     for name, value in {"passages": passages, "answer": answer}.items():
         if value:
-            raise TrothError(f"--{name} goes with --question; name the question, or leave it out")
+            raise TrothError(f"--{name} needs --question; pass the question, or leave it out")
     _options.one_of("--segments", segments, "first", "both")
     if only is not None:
         _options.one_of("--only", only, "wrong", "right")
@@ -123,30 +127,30 @@ def explain(
     notes: tuple[str, ...] = ()
     if data is not None:
         if texts or pair is not None:
-            raise TrothError(f"--data {data} goes without texts of your own; leave one of them out")
+            raise TrothError(f"--data {data} cannot be combined with a text; leave one of them out")
         # Labels are only needed to explain the gold class or to compare predictions with it.
         labelled = target == ["gold"] or only is not None
         first = None if only is not None or ids else limit or None
         found = load_data(data, split, first, unlabelled=not labelled, **columns)
         if not found:
-            raise TrothError(f"{data} holds no examples: there is nothing to explain")
+            raise TrothError(f"{data} contains no examples, so there is nothing to explain")
         examples, notes = list(found), found.notes
     else:
         beside = {"only": only, "id": ",".join(ids) if ids else None}
         for name, value in {"split": split, "limit": limit or None, **columns, **beside}.items():
             if value is not None:
-                raise TrothError(f"--{name.replace('_', '-')} {value} goes with --data; name the data, or leave it out")
+                raise TrothError(f"--{name.replace('_', '-')} {value} needs --data; name the data, or leave it out")
         given = texts or _lines()
         if not any(each.strip() for each in given):
-            raise TrothError("the text is empty: there is nothing to explain")
+            raise TrothError("the text is empty, so there is nothing to explain")
         if pair is not None and len(given) != 1:
-            raise TrothError(f"--pair goes with one text, not {len(given)}")
+            raise TrothError(f"--pair needs exactly one text, not {len(given)}")
         examples = [Example(str(position), each, pair) for position, each in enumerate(given)]
     _options.spare_threads(model)
     for place in filter(None, (html, csv)):
         export.require_place(place)
     if key_file is not None and record is None:
-        raise TrothError("--key-file signs records; name their folder with --record")
+        raise TrothError("--key-file signs records; name the folder of the records with --record")
     key = None if key_file is None else records.read_key(key_file)
     if record is not None:
         _require_folder(record)
@@ -160,14 +164,14 @@ def explain(
         chosen_from = found if not ids else replace(found, examples=examples)
         examples = selection.decided(classifier, chosen_from, wrong=only == "wrong", limit=limit or None)
         if not examples:
-            raise TrothError(f"of {data}, {classifier.name} gets none {only}: there is nothing to explain")
+            raise TrothError(f"{classifier.name} gets no example of {data} {only}, so there is nothing to explain")
     methods = methods or EXPLAINERS.by_name([usual_explainer(classifier)])
     chosen = _options.targets(target, classifier.labels)
     by = "mask_token" if masking is None else masking
     options: dict[str, Any] = {"target": chosen, "masking": by, "seed": seed, "against": against}
     if interactions and (chosen == EACH or record is not None):
         clash = "--target each" if chosen == EACH else "--record"
-        raise TrothError(f"--interactions shows the pairs of one target, on the screen; leave {clash} out")
+        raise TrothError(f"--interactions shows the pairs of one target in the terminal; leave {clash} out")
     if chosen == EACH and record is not None:
         raise TrothError("--record keeps one decision per text; leave --target each out")
     if dry_run or classifier.spent:
@@ -257,7 +261,7 @@ def _require_folder(folder: Path) -> None:
     """Raises an error if records cannot be written to a folder, before any work; does not create it."""
     try:
         if folder.exists() and not folder.is_dir():
-            raise TrothError(f"--record {folder}: it is a file; name a folder")
+            raise TrothError(f"--record {folder} is a file; name a folder")
         nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     except OSError as error:
         raise TrothError(f"--record {folder}: {error.strerror}; name another folder") from None

@@ -28,7 +28,7 @@ def fit(
     ] = None,
     metric: Annotated[
         list[str] | None,
-        "Metrics used for selection, a folder each, or all; aopc_comprehensiveness by default.",
+        "Metrics used for selection, one folder per metric, or all; aopc_comprehensiveness by default.",
     ] = None,
     lambdas: Annotated[str | None, "Weights of the losses L_p, L_a and L_inv, such as 1,0.5,0.2."] = None,
     without: Annotated[list[str] | None, "Losses to leave out: prediction, sparsity, inverse."] = None,
@@ -44,7 +44,7 @@ def fit(
     trial_examples: Annotated[int | None, "Number of training examples per trial; 450 by default."] = None,
     trial_epochs: Annotated[float | None, "Number of epochs per trial; 2 by default."] = None,
     trials_per_metric: Annotated[bool, "One search per metric, as in the paper, instead of one for all."] = False,
-    search: Annotated[str, "Search: tpe (needs Optuna), sobol or random; auto: tpe where it can."] = "auto",
+    search: Annotated[str, "Search: tpe (needs Optuna), sobol or random; auto: tpe if it is installed."] = "auto",
     units: _options.Units = "token",
     variant: Annotated[str, "paper; or released, with a divided label encoding and --backbone explained."] = "paper",
     asked: Asked = dict,

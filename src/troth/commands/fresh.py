@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from troth.commands import _options
+from troth.core import numbers
 from troth.core.sheet import without_nan
 from troth.core.terminal import Console
 
@@ -18,11 +19,12 @@ def fresh(
     base: Annotated[
         str,
         typer.Option(
-            "--base", "-b", help="What is trained: a model folder, a hub name, scratch.", callback=_options.known_base
+            "--base", "-b", help="Model to train: a folder, a hub name or scratch.", callback=_options.known_base
         ),
     ],
     support: Annotated[
-        str | None, "Your model, whose explanations choose; by default plain and salience models are trained."
+        str | None,
+        "A model whose explanations select the rationales; by default plain and salience models are trained.",
     ] = None,
     explainer: Annotated[str, "Explainer that selects the rationales."] = "attention",
     ratio: Annotated[float, "Fraction of the words that is kept."] = 0.2,
@@ -67,7 +69,7 @@ def fresh(
     console = Console()
     columns = ("read by the classifier", "mean", "deviation", "p")
     rows = [(name if name == "full text" else f"rationales: {name}", *values) for name, *values in done.rows()]
-    title = f"macro-F1 on {done.data}: {explainer}, {thresholder} {ratio:.0%}"
+    title = f"macro-F1 on {done.data}: {explainer}, {thresholder} {numbers.percent(ratio)}"
     _sweeping.print_table(console, title, columns, rows)
     console.print("p: t-test over seeds against the first kind of rationale.")
     if done.troubles:

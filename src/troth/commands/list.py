@@ -44,7 +44,8 @@ def list(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="explainers, metrics, maskings, datasets, recipes, bases or studies; or one name for all of it.",
+            help="explainers, metrics, maskings, datasets, recipes, bases or studies; or the name of "
+            "one of them, to describe it.",
             autocompletion=names_in_lists,
         ),
     ] = None,

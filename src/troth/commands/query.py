@@ -37,7 +37,7 @@ def query(
     as_csv: Annotated[bool, typer.Option("--csv", help="All rows as csv, unrounded.")] = False,
     as_json: _options.Json = False,
     seconds: Annotated[float, "Stop the query after this many seconds."] = 60.0,
-    memory: Annotated[str, "The most memory that the query may take: 1GB."] = "1GB",
+    memory: Annotated[str, "Maximum memory of the query, such as 1GB."] = "1GB",
 ) -> None:
     """Runs a read-only SQL query on a run. The views: leaderboard (the numbers that bench prints), scores (a row per
     example and seed), explanations, examples, checks, cells. Try: describe leaderboard
@@ -57,7 +57,7 @@ def query(
     limits = QueryLimits(seconds, reading.bytes_of(memory, "--memory"))
     _options.require("--memory", memory, _LEAST <= limits.memory <= _MOST, "64MB to 1024GB")
     if as_csv and as_json:
-        raise TrothError("--csv and --json are two formats; choose one")
+        raise TrothError("--csv and --json cannot be combined; choose one")
     store = open_run(run, sound=True)
     views = {"leaderboard": View(LEADERBOARD, lambda: as_table(leaderboards(store)))}
     # One more row than shown reveals that there are more.

@@ -22,7 +22,8 @@ def referee(
     ],
     claims: Annotated[
         list[str] | None,
-        "What the method claims, so that it is checked: completeness, dummy, symmetry, linearity, linear, shapley, "
+        "Properties that the method claims, which are then checked as well: completeness, dummy, symmetry, "
+        "linearity, linear, shapley, "
         "leave_one_out, integrated_gradients, input_x_gradient. Default: the function's attribute claims.",
     ] = None,
     of: Annotated[
@@ -81,7 +82,10 @@ def _function(name: str) -> Attribute:
 
 def _show(console: Console, verdict: Judgment, function: str) -> None:
     style = {"fails": "bold", "holds": ""}.get(verdict.status, "dim")
-    console.print(f"{verdict.sign} {verdict.name:22}{verdict.says}", markup=False, style=style)
+    first, *others = terminal.wrapped(verdict.says, console.width - 24)
+    console.print(f"{verdict.sign} {verdict.name:22}{first}", markup=False, style=style)
+    for line in others:
+        console.print(" " * 24 + line, markup=False, style=style)
     details = {
         "expected": verdict.expected, "got": verdict.got, "text": repr(verdict.text) if verdict.expected else "",
         "repeat": f"troth referee {function} {verdict.again}" if verdict.again else "", "–": verdict.why,

@@ -61,7 +61,7 @@ def report(
     if form is not None:
         _options.one_of("--format", form, *export.FORMATS, "json", "html")
     if figures_in is not None and (out is not None or form is not None):
-        raise TrothError("--figures writes files of its own; leave --out and --format out")
+        raise TrothError("--figures writes its own files; leave --out and --format out")
     stores = [open_run(run, sound=True) for run in dict.fromkeys(runs)]
     store = stores[0]
     if len(stores) > 1:
@@ -156,7 +156,7 @@ def _write_figures(folder: Path, shown: Sequence[Exhibit], as_json: bool) -> Non
 
 def _required(shown: list[T], store: Store) -> list[T]:
     if not shown:
-        raise TrothError(f"{store.folder} holds no scores yet; run the same command again to resume it")
+        raise TrothError(f"{store.folder} contains no scores yet; run the same command again to resume it")
     return shown
 
 

@@ -13,7 +13,7 @@ from troth.core.terminal import Console
 
 
 def runs(
-    folder: Annotated[str, typer.Argument(help="Where runs are kept, or one run.")] = "runs",
+    folder: Annotated[str, typer.Argument(help="The folder that contains the runs, or one run.")] = "runs",
     as_json: _options.Json = False,
 ) -> None:
     """Lists runs: their date, models and data, and how much of them is finished.

@@ -97,7 +97,7 @@ def _bound(port: int) -> socket.socket:
         way_out = "name another, or 0 for any that is free"
         if error.errno == errno.EADDRINUSE and _is_ours(port):
             raise TrothError(
-                f"--port {port}: troth serve is there already; open http://{_HOST}:{port}/, or {way_out}"
+                f"--port {port}: troth serve is already running there; open http://{_HOST}:{port}/, or {way_out}"
             ) from None
         raise TrothError(f"--port {port}: {error.strerror}; {way_out}") from None
     return place

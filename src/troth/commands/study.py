@@ -54,9 +54,7 @@ def study(
     check_options("local", workers, None, None, 1, None)
     options = asked()
     if options and not chosen.takes_prompt:
-        raise TrothError(
-            f"the study {catalog.name_of(chosen)} takes no prompt of yours; leave --prompt and --class-words out"
-        )
+        raise TrothError(f"the study {catalog.name_of(chosen)} takes no prompt; leave --prompt and --class-words out")
     folder = out or Path("runs") / f"study-{catalog.name_of(chosen)}"
     parts = studies.chosen_parts(chosen, only or ())
     console = Console()

@@ -20,7 +20,7 @@ def sweep(
     gpus: Annotated[float | None, "GPUs of each Ray worker, e.g. 0.5."] = None,
     threads: Annotated[int, "Threads of each worker."] = 1,
     retry: _options.Retry = False,
-    shard: Annotated[str | None, "Carry out one of several shards of the plan: 3/16."] = None,
+    shard: Annotated[str | None, "Compute one shard of the plan, such as 3/16."] = None,
     dry_run: _options.DryRun = False,
     allow: _options.Allow = None,
     as_json: _options.Json = False,
@@ -64,7 +64,7 @@ def _shard(text: str | None) -> tuple[int, int] | None:
         return None
     number, _, count = text.partition("/")
     if not (number.isdigit() and count.isdigit()):
-        raise TrothError(f"--shard is NUMBER/COUNT, such as 3/16, not {text!r}")
+        raise TrothError(f"--shard must be NUMBER/COUNT, such as 3/16, not {text!r}")
     return int(number), int(count)
 
 
@@ -86,7 +86,7 @@ def _print_outcome(outcome: Any, folder: Path, as_json: bool) -> None:
         terminal.echo(note, err=True)
     took = _sweeping.duration(outcome.seconds)
     terminal.echo(
-        f"{folder}: cells computed: {outcome.computed:,} in {took}, already stored: {outcome.stored:,}"
+        f"{folder}: cells (pieces of work) computed: {outcome.computed:,} in {took}, already stored: {outcome.stored:,}"
         + (f", failed: {len(outcome.failed):,}" if outcome.failed else "")
         + (f", not computed because of that: {len(outcome.blocked):,}" if outcome.blocked else "")
         + (f", left: {outcome.left:,}" if outcome.left else "")

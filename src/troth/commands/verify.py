@@ -21,7 +21,7 @@ def verify(
     model: Annotated[str | None, "Path of the model, if it was moved."] = None,
     key_file: _options.KeyFile = None,
     sample: Annotated[
-        int | None, "Of a run: how many metric cells are computed again, 3 by default; 0 for none."
+        int | None, "For a run: number of metric cells (pieces of work) to compute again; 3 by default, 0 for none."
     ] = None,
     seed: Annotated[int, "Random seed: another seed draws other cells (pieces of work) of a run."] = 0,
     device: _options.Device = None,
@@ -36,7 +36,7 @@ def verify(
 
     A run: troth verify runs/embedded-reviews-5f2c1a --sample 10
 
-    With a method of your own: troth verify decisions --allow my_file.py:MyExplainer
+    With your own method: troth verify decisions --allow my_file.py:MyExplainer
     """
     from troth.verbs import records
 
@@ -45,12 +45,12 @@ def verify(
         _options.spare_threads(model)
     if (record / "run.json").is_file():
         if key_file is not None:
-            raise TrothError("--key-file goes with records; a run is not signed")
+            raise TrothError("--key-file is for records; a run is not signed")
         _options.require("--sample", sample or 0, (sample or 0) >= 0, "0 or more")
         held = _run(record, model, sample, seed, device, as_json)
     else:
         if sample is not None:
-            raise TrothError(f"--sample goes with a run, and {record} has no run.json; leave it out")
+            raise TrothError(f"--sample is for runs, but {record} has no run.json; leave --sample out")
         held = _records(record, model, None if key_file is None else records.read_key(key_file), device, as_json)
     if not held:
         raise SystemExit(1)
@@ -79,8 +79,9 @@ def _run(folder: Path, model: str | None, sample: int | None, seed: int, device:
         allowing = " ".join(f"--allow {name}" for name in found.not_allowed)
         console.print(f"cells of your own code were not computed again; to run it: {allowing}", markup=False)
     console.print(
-        "Seals show damage, not who wrote a file; only cells that were computed again are proved.", style="dim"
-    )
+        "Seals show damage, not who wrote a file; only cells (pieces of work) that were computed again are proved.",
+        style="dim", soft_wrap=False,
+    )  # fmt: skip
     return found.holds
 
 
@@ -105,5 +106,7 @@ def _records(record: Path, model: str | None, key: bytes | None, device: str | N
         listed = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
         console.print(f"fails  {listed}: {why}", markup=False, style="bold")
     console.print(f"{held} of {len(found)} {'record holds' if len(found) == 1 else 'records hold'}", markup=False)
-    console.print(_MEANING if key is not None else f"{_MEANING} {_UNSIGNED}", markup=False, style="dim")
+    console.print(
+        _MEANING if key is not None else f"{_MEANING} {_UNSIGNED}", markup=False, style="dim", soft_wrap=False
+    )
     return held == len(found)

@@ -31,7 +31,7 @@ class Example:
         if not is_unicode(self.id):
             raise TrothError(f"example {self.id[:40]!a}: the id is not valid Unicode (a lone surrogate)")
         if not isinstance(self.group, str | Integral | None):
-            raise TrothError(f"example {self.id}: a group is a name or a number, not {type(self.group).__name__}")
+            raise TrothError(f"example {self.id}: a group must be a name or a number, not {type(self.group).__name__}")
         object.__setattr__(self, "group", None if self.group is None else str(self.group))
         if self.group is not None and not is_unicode(self.group):
             raise TrothError(f"example {self.id}: the group is not valid Unicode (a lone surrogate)")
@@ -46,14 +46,16 @@ class Example:
         if self.rationale is not None:
             spans = tuple(self.rationale) if isinstance(self.rationale, Iterable) else (self.rationale,)
             if wrong := [span for span in spans if not is_span(span)]:
-                raise TrothError(f"example {self.id}: a rationale is a list of (start, end), not {wrong[0]!r:.60}")
+                raise TrothError(f"example {self.id}: a rationale must be a list of (start, end), not {wrong[0]!r:.60}")
             object.__setattr__(self, "rationale", tuple((int(start), int(end)) for start, end in spans))
 
     @property
     def class_index(self) -> int | None:
         """The index of the example's class; None without a label, an error for a set of labels."""
         if isinstance(self.label, tuple):
-            raise TrothError(f"example {self.id} has a set of labels; here an example belongs to exactly one class")
+            raise TrothError(
+                f"example {self.id} has a set of labels, but here each example must belong to exactly one class"
+            )
         return None if self.label is None else int(self.label)
 
 

@@ -82,7 +82,7 @@ def write_output(path: Path, data: bytes, *, own: bool = False) -> None:
     """
     try:
         if own and path.is_symlink() and not path.resolve().is_relative_to(path.parent.resolve()):
-            raise CannotWriteError(f"{path} is a link to {path.resolve()}, outside of its folder; remove it")
+            raise CannotWriteError(f"{path} is a link to {path.resolve()}, outside of its folder; remove the link")
         mode = path.stat().st_mode if path.exists() else stat.S_IFREG
         if own or (stat.S_ISREG(mode) and not _is_open_file(path)):
             write_aside(Path(os.path.realpath(path)), data, lasting=False)
@@ -150,7 +150,7 @@ def _require_replaceable(path: Path) -> None:
     with suppress(OSError, ValueError):
         mode = path.lstat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
-            raise CannotWriteError(f"{path} is {_kind(mode)}, which nothing may replace; name a file")
+            raise CannotWriteError(f"{path} is {_kind(mode)}, which is never replaced; name a file")
 
 
 def _kind(mode: int) -> str:

@@ -71,7 +71,7 @@ def decisions(logits: Tensor, outputs: Outputs, target: Tensor, threshold: float
         return logits.argmax(-1)
     if outputs == "labels":
         return (logits.gather(1, target[:, None])[:, 0].sigmoid() > threshold).long()
-    raise TrothError("a model that gives values decides nothing; use comprehensiveness, sufficiency or deletion")
+    raise TrothError("a model that returns values makes no decision; use comprehensiveness, sufficiency or deletion")
 
 
 def value_of(of: Of, logits: Tensor, target: Tensor, against: Tensor, outputs: Outputs) -> Tensor:

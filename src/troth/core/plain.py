@@ -75,11 +75,11 @@ def attribution_from_dict(facts: Mapping[str, Any], model: TextClassifier | None
             proof=Proof.from_dict(facts["proof"]) if facts.get("proof") else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise TrothError(f"these are not the facts of an attribution ({type(error).__name__}: {error})") from None
+        raise TrothError(f"this is not the data of an attribution ({type(error).__name__}: {error})") from None
     if not encoding.n_units == len(encoding.unit_spans) == len(encoding.unit_segments) == len(scores):
         raise TrothError(
             f"example {encoding.example.id}: {len(scores)} scores and {len(encoding.unit_spans)} spans "
-            f"for {encoding.n_units} units; there must be one each"
+            f"for {encoding.n_units} units; give one of each per unit"
         )
     return attribution
 
@@ -112,8 +112,8 @@ def _read(shown: Encoding, model: TextClassifier) -> Encoding:
     (encoding,) = model.encode([shown.example], units, "both" if both else "first")
     if (encoding.unit_spans, encoding.unit_segments) != (shown.unit_spans, shown.unit_segments):
         raise TrothError(
-            f"example {shown.example.id}: {model.name} reads {encoding.n_units} units, the explanation scores "
-            f"{shown.n_units} others; explain it again"
+            f"example {shown.example.id}: {model.name} reads {encoding.n_units} units, but the explanation scores "
+            f"{shown.n_units} different ones; explain the text again"
         )
     if shown.asked is None:
         return encoding

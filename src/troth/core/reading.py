@@ -80,7 +80,7 @@ def standard_input() -> Iterator[str]:
         seen += len(line)
         if seen > limit:
             raise UnreadableError(
-                f"standard input holds more than {size(limit)}; save it as a file and pass --data, "
+                f"standard input has more than {size(limit)}; save it as a file and pass --data, "
                 f"or raise the limit with {VARIABLE}={size(2 * limit, '')}"
             )
         yield line
@@ -105,7 +105,7 @@ def opened(path: str | os.PathLike[str], limit: int = SETTINGS) -> Iterator[io.B
             with _unzipped(file, path, limit) as stream:
                 yield stream
         except (gzip.BadGzipFile, EOFError, zlib.error):
-            raise UnreadableError(f"{Path(path).name} is not a whole gzip file") from None
+            raise UnreadableError(f"{Path(path).name} is not a complete gzip file") from None
 
 
 def _unzipped(file: Any, path: Any, limit: int) -> io.BufferedReader:
@@ -179,13 +179,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, value in pairs:
         if name in fields:
-            raise ValueError(f"the field {name!r} is there twice")
+            raise ValueError(f"the field {name!r} occurs twice")
         fields[name] = value
     return fields
 
 
 def _refuse(text: str) -> Any:
-    raise ValueError(f"{text} is not a number that JSON has")
+    raise ValueError(f"{text} is not a number in JSON")
 
 
 def _finite(text: str) -> float:
@@ -205,14 +205,14 @@ def parse_toml(given: str) -> dict[str, Any]:
         table = tomllib.loads(given)
     for value in _values(table):
         if isinstance(value, int) and value.bit_length() > 63:
-            raise ExcessError("holds a whole number of more than 64 bits; write it as text")
+            raise ExcessError("contains an integer of more than 64 bits; write it as text")
     return table
 
 
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:\.[ \t]*+{_PART}){{{_DEPTH}}}")  # dotted keys such as a.b.c
 _TOO_DEEP = f"is nested too deeply: more than {_DEPTH} lists or objects in each other"
-_TOO_LONG = "holds a whole number of more digits than can be read; write it as text"
+_TOO_LONG = "contains an integer with more digits than can be read; write it as text"
 
 
 @contextmanager
@@ -271,12 +271,14 @@ class _Counted(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         count = self._stream.readinto(buffer)
         if count is None:
-            raise UnreadableError(f"{self._path} gives its content bit by bit, as a device does; copy it first")
+            raise UnreadableError(
+                f"{self._path} can only be read in pieces, like a device; copy it to a regular file first"
+            )
         self.seen += count
         require_size(self._path, self.seen, self._limit, "has" if self._compressed is None else "expands to over")
         if self._compressed is not None and self.seen > max(_ALWAYS, _RATIO * self._compressed.seen):
             raise UnreadableError(
-                f"{self._path} expands to more than {_RATIO} times its size, as no data does; "
+                f"{self._path} expands to more than {_RATIO} times its size, which real data never does; "
                 "if you trust it, decompress it first and name that file"
             )
         return int(count)

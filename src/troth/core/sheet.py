@@ -45,17 +45,22 @@ class TableCell:
         """
         if not self.defined:
             return NOTHING
-        return f"{self.value:z.3f}" if isinstance(self.value, float) else str(self.value)
+        return _decimal(self.value) if isinstance(self.value, float) else str(self.value)
 
     @property
     def interval(self) -> str:
         """
-        >>> TableCell(0.5, 0.25, 0.75).interval, TableCell(0.5).interval
-        ('[0.250, 0.750]', '')
+        >>> TableCell(0.5, 0.25, 0.75).interval, TableCell(0.5).interval, TableCell(0.5, 0.25, 1.3e16).interval
+        ('[0.250, 0.750]', '', '[0.250, 1.3e+16]')
         """
         if not self.defined or math.isnan(self.low):
             return ""
-        return f"[{self.low:z.3f}, {self.high:z.3f}]"
+        return f"[{_decimal(self.low)}, {_decimal(self.high)}]"
+
+
+def _decimal(value: float) -> str:
+    """Three decimals, without the sign of a rounded zero; an exponent for numbers that would be too long."""
+    return f"{value:z.3f}" if abs(value) < 1e6 else f"{value:.2g}"
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,10 @@ def parse(spec: str) -> tuple[str, dict[str, Any]]:
     ('attributive_masking', {'checkpoint': 'runs/g'})
     """
     if len(spec) > _LONGEST:
-        raise TrothError(f"cannot read {spec[:40]!r}…; a spec has at most {_LONGEST:,} characters, not {len(spec):,}")
+        raise TrothError(
+            f"cannot read {spec[:40]!r}…; a method with its options may have at most "
+            f"{_LONGEST:,} characters, not {len(spec):,}"
+        )
     try:
         tree = ast.parse(quoted(spec.strip()), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # MemoryError: nested too deeply

@@ -73,8 +73,8 @@ def endpoint_parts(url: str) -> tuple[tuple[str, str, int], str]:
     """
     if "@" in url.partition("://")[2].partition("/")[0] or "?" in url:
         raise TrothError(
-            "endpoint must hold no password and no query; put the key into an environment variable "
-            "and name that one: key_variable=…"
+            "endpoint must not contain a password or a query; put the key into an environment variable "
+            "and pass its name: key_variable=…"
         )
     if not _URL.fullmatch(url) or "/../" in f"{url}/":
         raise TrothError(f"endpoint must be a URL such as http://localhost:8000/v1, not {url!r}")
@@ -187,8 +187,8 @@ class Origin:
 
     def _refused(self, what: str, way_out: str) -> TrothError:
         if not self.folders:
-            return TrothError(f"{self.name} names {what}; it cannot do that: use troth explain")
-        return TrothError(f"{self.name} names {what}; a file cannot decide that: repeat it yourself with {way_out}")
+            return TrothError(f"{self.name} names {what}; that is not allowed here: use troth explain")
+        return TrothError(f"{self.name} names {what}; a file may not decide that: allow it yourself with {way_out}")
 
 
 def _split(name: str) -> tuple[str, str | None]:

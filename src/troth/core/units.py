@@ -86,7 +86,7 @@ def own_spans(units: Sequence[Any], text: str) -> list[Span]:
             raise TrothError(f"units must be a name ({', '.join(UNIT_NAMES)}) or pairs (start, end), not {unit!r}")
     spans = [(int(start), int(end)) for start, end in units]
     if not spans:
-        raise TrothError("units holds no (start, end); give at least one, or a name such as word")
+        raise TrothError("units contains no (start, end); give at least one, or a name such as word")
     for start, end in spans:
         if not 0 <= start < end <= len(text):
             wrong = "is empty" if start == end else "ends before it starts" if start > end else "leaves the text"
@@ -94,7 +94,7 @@ def own_spans(units: Sequence[Any], text: str) -> list[Span]:
     for first, second in itertools.pairwise(spans):
         if second[0] < first[1]:
             wrong = "overlap" if second[1] > first[0] else "are not in reading order"
-            raise TrothError(f"units: {first} and {second} {wrong}; give spans that follow one another")
+            raise TrothError(f"units: {first} and {second} {wrong}; give spans in reading order that do not overlap")
     return spans
 
 

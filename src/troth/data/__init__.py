@@ -66,7 +66,9 @@ def load_data(
     entry = _entry_or_refused(source)
     if entry is not None:
         if columns not in (Columns(), Columns(label="")) or labels:
-            raise TrothError(f"{entry.name} knows its columns and classes; leave --text, --label and the like out")
+            raise TrothError(
+                f"{entry.name} has fixed columns and classes; leave --text, --label and similar options out"
+            )
         data = without_labels(entry.load(split)) if label == "" else entry.load(split)
         return _limited(data, limit, seed=0 if entry.sorted_by_label else None)
     if isinstance(source, str | os.PathLike):
@@ -130,7 +132,7 @@ def _read(source: str | os.PathLike[str], split: str | None) -> Table:
     if os.path.exists(path):
         table = read_file(path)
         if split is not None and split != path.name.partition(".")[0]:
-            raise NoSplitError(f"{path.name} is one file without splits, so has no {split!r}; leave --split out")
+            raise NoSplitError(f"{path.name} is one file without splits, so it has no {split!r}; leave --split out")
         return table
     if _is_hub_name(source):
         return read_hub(str(source), split)
@@ -179,7 +181,7 @@ def _from_memory(source: Any, columns: Columns, labels: tuple[str, ...], unlabel
         raise TrothError(f"a list of texts has no column {columns.group!r}; give rows, or Example(group=…)")
     twice = [name for name, count in Counter(example.id for example in examples).items() if count > 1]
     if twice:
-        raise TrothError(f"two examples have the id {twice[0]!r}; give each its own")
+        raise TrothError(f"two examples have the id {twice[0]!r}; ids must be unique")
     return Data("memory", examples, labels)
 
 
@@ -248,14 +250,17 @@ def _of_columns(name: str, columns: Mapping[str, list[Any] | None]) -> Table:
     (first, length), *others = lengths.items()
     for column, other in others:
         if other != length:
-            raise TrothError(f"{name} has {length} values under {first!r} and {other} under {column!r}; give as many")
+            raise TrothError(
+                f"{name} has {length} values under {first!r} and {other} under {column!r}; give the "
+                "same number for each"
+            )
     return _of_rows(name, list(columns), zip(*(values or () for values in columns.values()), strict=True))
 
 
 def _of_rows(name: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> Table:
     each = [dict(zip(columns, map(_plain, row), strict=True)) for row in rows]
     if not each:
-        raise TrothError(f"{name} holds no rows")
+        raise TrothError(f"{name} contains no rows")
     return Table(name, tuple(columns), each)
 
 

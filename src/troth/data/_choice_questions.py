@@ -56,7 +56,8 @@ def read(path: str | Path, limit: int | None = None) -> list[ChoiceQuestion]:
     for column in ("question", "choices"):
         if column not in table.columns:
             raise TrothError(
-                f"{path}: there is no column {column!r}; questions need question, choices (cut by |) and answer; "
+                f"{path}: there is no column {column!r}; questions need the columns question, choices "
+                "(separated by |) and answer; "
                 f"there are: {', '.join(table.columns)}"
             )
     return [_read_row(f"{path}: row {number}", number, row) for number, row in enumerate(table.rows[:limit], start=1)]
@@ -66,14 +67,16 @@ def _read_row(where: str, number: int, row: Mapping[str, Any]) -> ChoiceQuestion
     given = row["choices"]
     choices = tuple(str(each).strip() for each in (given.split("|") if isinstance(given, str) else given or ()))
     if not 2 <= len(choices) <= len(LETTERS) or len(set(choices)) < len(choices) or not all(choices):
-        raise TrothError(f"{where} has the choices {list(choices)}; give 2 to {len(LETTERS)} different ones, cut by |")
+        raise TrothError(
+            f"{where} has the choices {list(choices)}; give 2 to {len(LETTERS)} different ones, separated by |"
+        )
     if not str(row["question"] or "").strip():
         raise TrothError(f"{where} has no question")
     answer, right = str(row.get("answer") or "").strip(), None
     if answer:
         names = choices if answer in choices else tuple(LETTERS[: len(choices)])
         if answer not in names:
-            raise TrothError(f"{where}: the answer {answer!r} is none of the choices {', '.join(choices)}")
+            raise TrothError(f"{where}: the answer {answer!r} is not one of the choices {', '.join(choices)}")
         right = names.index(answer)
     return ChoiceQuestion(str(row.get("id") or number), str(row["question"]).strip(), choices, right)
 

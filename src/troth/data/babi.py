@@ -214,7 +214,7 @@ def read_stories(path: Path) -> Table:
     for number, line in enumerate(reading.lines(path), start=1):
         match = re.fullmatch(r"(\d+) ([^\t]+?)\s*(?:\t(\w+)\t([\d ]+))?", line.rstrip("\r\n"))
         if match is None:
-            raise TrothError(f"{path.name}: line {number} is no line of a bAbI story")
+            raise TrothError(f"{path.name}: line {number} is not a line of a bAbI story")
         place, sentence, answer, facts = int(match[1]), match[2], match[3], match[4]
         story = {} if place == 1 else story
         if answer is None:

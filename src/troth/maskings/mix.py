@@ -40,7 +40,7 @@ class Mix(Masking):
     def erase(self, rows: Rows, keep: Tensor, model: TextClassifier) -> Rows:
         if self.reference == "zero" and model.has_rms_norm and bool(((keep < 1) & (rows.units < 0) & rows.real).any()):
             warnings.warn(
-                f"{model.name} divides by the size of its vectors (RMSNorm), so a path on which all of them start at "
+                f"{model.name} divides by the size of its vectors (RMSNorm), so a path on which all vectors start at "
                 'zero says little: use moves="units" or baseline="mask"',
                 UserWarning,
                 stacklevel=2,

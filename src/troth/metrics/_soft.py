@@ -141,7 +141,7 @@ class SoftErasure(Erasing):
         masking = super().perturbation
         if self.at != "word":
             if not isinstance(masking, Soft):
-                raise TrothError(f"{catalog.name_of(self)}: at={self.at} goes with masking soft, not {self.masking}")
+                raise TrothError(f"{catalog.name_of(self)}: at={self.at} needs the masking soft, not {self.masking}")
             return replace(masking, at=self.at)
         return masking
 

@@ -158,8 +158,10 @@ def _kind_of(source: Any, options: Mapping[str, Any], every: Sequence[type[TextC
         nearest = max(takers, key=lambda kind: len(options.keys() & set(kind.options)))
         wrong = next(name for name in options if name not in nearest.options)
         ways = " or ".join(f"{kind.kind}: pass {kind.loaded_with}" for kind in owners[wrong])
-        raise TrothError(f"{wrong} goes with {ways}; this is {nearest.kind}")
+        raise TrothError(f"{wrong} is for {ways}; this is {nearest.kind}")
     if len(chosen) > 1:
         names = " and ".join(kind.__name__ for kind in chosen)
-        raise TrothError(f"{names} both take this {type(source).__name__}; let one extend the other or take less")
+        raise TrothError(
+            f"{names} both accept this {type(source).__name__}; let one extend the other or accept fewer objects"
+        )
     return chosen[0]

@@ -90,7 +90,7 @@ class KeptAnswers:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with open(self.path, "ab", 0, opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
                 if file.write(line) < len(line):
-                    raise OSError("only part of it was written")
+                    raise OSError("only a part of it was written")
                 os.fsync(file.fileno())
         except OSError as error:
             raise cannot_write(self.path, error) from error

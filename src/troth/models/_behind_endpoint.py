@@ -88,7 +88,7 @@ class BehindEndpoint(BlackBox):
         """From a URL; the model's name may follow it after a #."""
         for name, value in (("tokenizer", tokenizer), ("max_length", max_length)):
             if value is not None:
-                raise TrothError(f"{name} does not go with an endpoint, which tokenizes itself; leave it out")
+                raise TrothError(f"{name} cannot be used with an endpoint, which tokenizes texts itself; leave it out")
         url, _, after = source.partition("#")
         if after:
             options = {"model": after, **options}

@@ -43,7 +43,7 @@ class Endpoint:
     def post(self, path: str, body: dict[str, Any], protocol: str) -> Any:
         """What the server answers, read as JSON; asks again, ever more slowly, when it is busy, broken or silent."""
         if why := hub.network_off():
-            raise TrothError(f"endpoint {self.url} is not asked: {why}")
+            raise TrothError(f"no request was sent to endpoint {self.url}: {why}")
         for tried in range(self.retries + 1):
             try:
                 content = self._send(path, body)
@@ -63,7 +63,8 @@ class Endpoint:
                 time.sleep(min(max(pause, self.backoff * 2**tried), _LONGEST_PAUSE))
         else:
             raise TrothError(
-                f"endpoint {self.url} {problem}, {self.retries + 1} times; is the server up? or raise retries, timeout"
+                f"endpoint {self.url} {problem}, {self.retries + 1} times; check that the server is running, "
+                "or raise retries or timeout"
             )
         try:
             return json.loads(content)
@@ -72,7 +73,7 @@ class Endpoint:
 
     def garbled(self, protocol: str) -> TrothError:
         """The error of an answer that nobody can read."""
-        return TrothError(f"endpoint {self.url} does not answer as {protocol} says")
+        return TrothError(f"endpoint {self.url} does not answer in the format of {protocol}")
 
     def _send(self, path: str, body: dict[str, Any]) -> bytes:
         headers = {"Content-Type": "application/json"}

@@ -76,7 +76,7 @@ def _settings(path: Path) -> dict[str, Any]:
     """The JSON object of a file."""
     size = path.stat().st_size
     if size > _MOST_BYTES:
-        raise BadFileError(f"{path.name} has {size >> 20} MB; one that describes a model has a few kB")
+        raise BadFileError(f"{path.name} has {size >> 20} MB; a file that describes a model has a few kB")
     try:
         settings = reading.parse_json(reading.text(path))
     except reading.ExcessError as error:
@@ -84,7 +84,7 @@ def _settings(path: Path) -> dict[str, Any]:
     except (ValueError, OSError) as error:
         raise BadFileError(f"{path.name} is not JSON: {str(error)[:200]}") from None
     if not isinstance(settings, dict):
-        raise BadFileError(f"{path.name} holds a {type(settings).__name__}; it must hold settings by their names")
+        raise BadFileError(f"{path.name} holds a {type(settings).__name__}; it must be an object with named settings")
     return settings
 
 
@@ -101,7 +101,10 @@ def check_config(config: dict[str, Any]) -> None:
             raise BadFileError(f"config.json: {name} names code on the hub, which is never run; remove it")
     vocabulary, padding = config.get("vocab_size"), config.get("pad_token_id")
     if isinstance(vocabulary, int) and isinstance(padding, int) and padding >= vocabulary:
-        raise BadFileError(f"config.json: pad_token_id is {padding}, but vocab_size is {vocabulary}: ids end before")
+        raise BadFileError(
+            f"config.json: pad_token_id is {padding}, but vocab_size is {vocabulary}: ids must "
+            "be smaller than vocab_size"
+        )
     names = config.get("id2label")  # class names by their number, a string in JSON
     if names is None:
         return
@@ -135,7 +138,7 @@ def check_files(folder: Path) -> None:
         except OSError:  # a broken link
             continue
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            raise BadFileError(f"{path.name} is a pipe or a device; a model's folder holds plain files")
+            raise BadFileError(f"{path.name} is a pipe or a device; a model's folder must contain plain files")
 
 
 def check_size(network: Any, dtype_bytes: int) -> None:

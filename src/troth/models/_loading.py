@@ -75,7 +75,9 @@ def bring(
         if not callable(tokenizer):
             raise TrothError(f"tokenizer must be that of a transformers model, not a {type(tokenizer).__name__}")
         if (device is not None and torch.device(device) != model.device) or dtype is not None:
-            raise TrothError("a model in memory stays where and as it is; move or cast it yourself, or pass its folder")
+            raise TrothError(
+                "device and dtype cannot be changed for a model in memory; move or cast it yourself, or pass its folder"
+            )
         if placing:
             raise TrothError(f"{next(iter(placing))} is for a model that is loaded here; this one is in memory already")
     if not hasattr(model, "config") or not hasattr(model, "get_input_embeddings"):
@@ -148,7 +150,7 @@ def from_pretrained(
     is_adapter = (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file()
     if folder.is_dir() and not is_adapter and not (folder / "config.json").is_file():
         raise TrothError(
-            f"{name} is a folder without config.json, so no model; pass the folder that save_pretrained wrote"
+            f"{name} is a folder without config.json, so it is not a model; pass the folder that save_pretrained wrote"
         )
     missing_here = folder.is_file() or name.startswith((".", "/", "~")) or name.count("/") > 1
     if not folder.is_dir() and not is_gguf and missing_here:

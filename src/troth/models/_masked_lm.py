@@ -57,7 +57,7 @@ class MaskedLM:
         """
         if ids.shape[1] > self.max_length:
             raise TrothError(
-                f"{self.name} reads {self.max_length} tokens, a text has {ids.shape[1]}; load the classifier with "
+                f"{self.name} reads {self.max_length} tokens, but a text has {ids.shape[1]}; load the classifier with "
                 f"max_length={self.max_length}, or use a masked language model that reads longer texts"
             )
         counts = where.sum(1).tolist()

@@ -25,9 +25,11 @@ def loading_options(placing: Mapping[str, Any], device: Any) -> dict[str, Any]:
     if unknown := given.keys() - set(OPTIONS):
         raise TrothError(f"no option of load_model is called {sorted(unknown)[0]}")
     if "device_map" in given and device is not None:
-        raise TrothError(f"device={device} places the whole model, device_map its parts; pass one of them")
+        raise TrothError(
+            f"device={device} places the whole model and device_map places its parts; pass only one of them"
+        )
     if "device_map" not in given and (more := given.keys() & {"offload_folder", "max_memory"}):
-        raise TrothError(f'{sorted(more)[0]} goes with device_map, such as device_map="auto"')
+        raise TrothError(f'{sorted(more)[0]} needs device_map, such as device_map="auto"')
     if "device_map" in given and find_spec("accelerate") is None:
         raise TrothError("device_map places the parts of a model with accelerate; pip install accelerate")
     if (kind := given.pop("quantization", None)) is not None:
@@ -64,7 +66,7 @@ def require_readable(network: Any, name: str) -> None:
     """
     if getattr(network, "is_loaded_in_4bit", False) and input_device(network).type == "cpu":
         raise TrothError(
-            f"{name} has 4-bit weights on the CPU, which bitsandbytes cannot give back once they have run; use "
+            f"{name} has 4-bit weights on the CPU, which bitsandbytes cannot restore after a pass; use "
             'quantization="8bit", or a GPU'
         )
 

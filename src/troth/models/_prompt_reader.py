@@ -135,7 +135,7 @@ class PromptReader(Encoder):
         both_ways = families.reads_both_ways(model.config) and not families.writes(model.config)
         if model.get_output_embeddings() is None or both_ways:
             raise TrothError(
-                f"{name} ({type(model).__name__}) does not write: pass a causal language model "
+                f"{name} ({type(model).__name__}) does not generate text: pass a causal language model "
                 "(AutoModelForCausalLM), or leave the prompt out"
             )
         super().__init__(model, tokenizer, name=name, max_length=max_length, labels=labels)

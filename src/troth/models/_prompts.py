@@ -58,9 +58,9 @@ class Template:
         """The prompt for one example; a pair requires {text_pair} and vice versa."""
         if self.has_pair != (example.text_pair is not None):
             raise TrothError(
-                f"example {example.id}: the prompt holds {{text_pair}}, but there is no second text"
+                f"example {example.id}: the prompt contains {{text_pair}}, but there is no second text"
                 if self.has_pair
-                else f"example {example.id}: there is a second text, but the prompt does not hold {{text_pair}}"
+                else f"example {example.id}: there is a second text, but the prompt does not contain {{text_pair}}"
             )
         text, spans = "", {}
         for segment, words in self.parts:
@@ -139,10 +139,10 @@ def template(
     """
     fields = [match[1] for match in _FIELD.finditer(prompt)]
     if "text" not in fields:
-        raise TrothError(f"the prompt {prompt!r} holds no {{text}}; write it where the text goes: {_EXAMPLE}")
+        raise TrothError(f"the prompt {prompt!r} does not contain {{text}}; write it where the text goes: {_EXAMPLE}")
     for field in fields:
         if fields.count(field) > 1:
-            raise TrothError(f"the prompt holds {{{field}}} {fields.count(field)} times; write it once")
+            raise TrothError(f"the prompt contains {{{field}}} {fields.count(field)} times; write it once")
     before, block = _apart(prompt)
     shown = [_shot(block, *shot) for shot in shots]
     task = before.partition("{shots}")[0].strip()
@@ -181,7 +181,7 @@ def _explained(parts: Sequence[str] | None, names: Mapping[str, list[int]], expl
         return {TEXT, *(names.get("shots", []) if explain_shots else [])}
     if explain_shots:
         raise TrothError(
-            'explain_shots and explain_parts say the same; leave explain_shots out: explain_parts=("shots",)'
+            'explain_shots and explain_parts mean the same; leave explain_shots out: explain_parts=("shots",)'
         )
     if isinstance(parts, str) or not parts:
         raise TrothError(f'explain_parts must be names such as ("text", "shot 1"), not {parts!r}')
@@ -226,7 +226,7 @@ def as_shots(shots: Iterable[Any], class_words: Sequence[str], labels: Sequence[
 def require_words(class_words: Sequence[str]) -> None:
     """Refuses class words that cannot be told apart."""
     if isinstance(class_words, str) or len(set(class_words)) < max(2, len(class_words)):
-        raise TrothError(f"with a prompt, class_words must be two different words or more, not {class_words!r}")
+        raise TrothError(f"with a prompt, class_words must be two or more different words, not {class_words!r}")
 
 
 def _class(shot: Example, class_words: Sequence[str], labels: Sequence[str]) -> int:

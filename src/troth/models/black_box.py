@@ -122,29 +122,29 @@ class BlackBox(TextClassifier):
         except UserCodeError as error:
             why = said(error.__cause__ or error)
             raise TrothError(
-                f"{self.name} answered with something that is not an array of numbers ({why}); it must give "
+                f"{self.name} returned something that is not an array of numbers ({why}); it must return "
                 "[texts, classes]"
             ) from None
         if probabilities.ndim != 2 or len(probabilities) != len(texts):
             raise TrothError(
-                f"{self.name} answered {len(texts)} texts with an array of shape {probabilities.shape}; "
-                "it must give [texts, classes]"
+                f"{self.name} returned, for {len(texts)} texts, an array of shape {probabilities.shape}; "
+                "it must return [texts, classes]"
             )
         classes = probabilities.shape[1]
         if self._labels is None:
             self._labels = tuple(str(index) for index in range(classes))
         if classes < 2 and self.outputs == "classes":
-            raise TrothError(f"{self.name} gives one number per text; it must give one probability per class")
+            raise TrothError(f"{self.name} returns one number per text; it must return one probability per class")
         if len(self._labels) != classes:
-            raise TrothError(f"{self.name} gives {classes} probabilities, but {len(self._labels)} labels were given")
+            raise TrothError(f"{self.name} returns {classes} probabilities, but {len(self._labels)} labels were given")
         if not np.isfinite(probabilities).all():
             return probabilities
         outside = probabilities.min(initial=0) < -1e-6 or probabilities.max(initial=0) > 1 + 1e-3
         if self.outputs == "labels" and outside:
-            raise TrothError(f"{self.name} must give a probability from 0 to 1 for each label; logits are not")
+            raise TrothError(f"{self.name} must return a probability from 0 to 1 for each label, not logits")
         if self.outputs == "classes" and (outside or abs(probabilities.sum(1) - 1).max(initial=0) > 1e-3):
             raise TrothError(
-                f"{self.name} must give probabilities that sum to 1 for each text; logits do not. Where each label has "
+                f"{self.name} must return probabilities that sum to 1 for each text, not logits. If each label has "
                 "a probability of its own, pass multi_label=True"
             )
         return probabilities

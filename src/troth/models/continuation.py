@@ -59,13 +59,14 @@ class Continuation(Causal):
         self.ids: tuple[int, ...] = ()  # set before the base class calls class_names
         super().__init__(model, tokenizer, prompt=prompt, **options)
         if labels is not None:
-            raise TrothError("labels name classes, and a continuation has none; leave them out")
+            raise TrothError("labels are names of classes, and a continuation has no classes; leave labels out")
         self.system, self.explain_parts, self.reasoning = system, explain_parts, reasoning
         parts: dict[str, Any] = {"system": system, "explain_parts": explain_parts, "reasoning": reasoning}
         self.template = template(prompt, (), tokenizer if self.chat else None, continues=True, **parts)
         if against is not None and self.template.written is not None:
             raise TrothError(
-                "explain_parts: written and against exclude each other: what was written differs from the foil"
+                "explain_parts: written and against cannot be combined: the two continuations have different "
+                "tokens; leave one of them out"
             )
         if continuation is not None:
             self.ids = self._continued(continuation)
@@ -75,7 +76,7 @@ class Continuation(Causal):
             # Both share the states of the same prompts.
             self.foil._prefixes, self.foil._trunks = self._prefixes, self._trunks
             if self.foil.ids == self.ids:
-                raise TrothError(f"continuation and against are the same tokens: {against!r}; give two that differ")
+                raise TrothError(f"continuation and against are the same tokens: {against!r}; pass two different ones")
         self.continues = self.foil is None
         count = max(generate or len(self.ids), 0 if self.foil is None else len(self.foil.ids))
         self.answer_length = count - 1  # nothing follows the last token, so the network does not read it
@@ -154,8 +155,9 @@ class Continuation(Causal):
             )
         if not written:
             raise TrothError(
-                f"{self.name} writes nothing after this prompt: its first token ends the text; give the continuation "
-                "that you ask about"
+                f"{self.name} generates nothing after this prompt, since its first token ends the text; pass "
+                "the continuation "
+                "that you want explained"
             )
         return written
 
@@ -230,7 +232,7 @@ class Continuation(Causal):
         first, count = (torch.tensor(numbers)[of_row].to(rows.ids.device) for numbers in (firsts, counts))
         if bool(((rows.units >= first[:, None]).sum(1) < count).any()):
             raise TrothError(
-                "what was written cannot be deleted: the place of each token is where the next one is asked for; use "
+                "the continuation cannot be deleted, since each of its tokens predicts the next one; use "
                 "masking mask_token or zero, or leave written out of explain_parts"
             )
 
@@ -253,7 +255,7 @@ def _continued_by(encoding: Encoding, behind: Tensor) -> Encoding:
 def require_one(prompt: str, continuation: str | None, generate: int | None, against: str | None = None) -> None:
     template(prompt)
     if (continuation is None) == (generate is None):
-        raise TrothError("pass a continuation, or generate=40 to let the model write one; not both")
+        raise TrothError("pass either a continuation, or generate=40 to let the model write one, not both")
     if continuation is not None and (not isinstance(continuation, str) or not continuation.strip()):
         raise TrothError(f"the continuation must be a text, not {continuation!r}: there is nothing to explain")
     if against is not None and (not isinstance(against, str) or not against.strip()):

@@ -56,10 +56,11 @@ class EncoderDecoder(Encoder):
     ) -> None:
         require_one("{text}", continuation, generate)
         if labels is not None:
-            raise TrothError("labels name classes, and a continuation has none; leave them out")
+            raise TrothError("labels are names of classes, and a continuation has no classes; leave labels out")
         if model.get_output_embeddings() is None or not model.config.is_encoder_decoder:
             raise TrothError(
-                f"{name} ({type(model).__name__}) does not write: pass an encoder-decoder (AutoModelForSeq2SeqLM)"
+                f"{name} ({type(model).__name__}) does not generate text: pass an encoder-decoder "
+                "(AutoModelForSeq2SeqLM)"
             )
         self.continuation, self.generate = continuation, generate
         super().__init__(model, tokenizer, name=name, **options)
@@ -159,8 +160,9 @@ class EncoderDecoder(Encoder):
             )
         if not written:
             raise TrothError(
-                f"example {encoding.example.id}: {self.name} writes nothing, its first token ends the text; give the "
-                "continuation that you ask about"
+                f"example {encoding.example.id}: {self.name} generates nothing, since its first token ends "
+                "the text; pass the "
+                "continuation that you want explained"
             )
         return written
 

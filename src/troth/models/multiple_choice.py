@@ -60,7 +60,7 @@ class MultipleChoice(ZeroShot):
 def _checked(choices: Any) -> tuple[str, ...]:
     given = () if choices is None or isinstance(choices, str) else tuple(choices)
     if len(given) < 2 or not all(isinstance(choice, str) and choice.strip() for choice in given):
-        raise TrothError(f'choices must be two texts or more, such as ["He eats it.", "He sells it."], not {choices!r}')
+        raise TrothError(f'choices must be two or more texts, such as ["He eats it.", "He sells it."], not {choices!r}')
     if len(set(given)) < len(given):
-        raise TrothError(f"choices names one twice: {', '.join(given)}")
+        raise TrothError(f"choices contains one twice: {', '.join(given)}")
     return given

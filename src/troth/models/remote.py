@@ -97,7 +97,8 @@ class Remote(BehindEndpoint):
             likeliest = ", ".join(repr(token) for token, _ in answers[0][:5])
             raise TrothError(
                 f"example {encoding.example.id}: none of the class words {', '.join(self.class_words)} is among the "
-                f"{len(answers[0])} likeliest next tokens ({likeliest}, …); ask for one of them in the prompt, choose "
+                f"{len(answers[0])} most likely next tokens ({likeliest}, …); ask for one of them in the "
+                "prompt, choose "
                 'words of one token, or pass unlisted="floor"'
             )
         return [answers[0][-1][1] if value is None else value for value in values]

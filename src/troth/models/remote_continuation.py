@@ -73,7 +73,7 @@ class RemoteContinuation(BehindEndpoint):
         }  # fmt: skip
         require_one(prompt, continuation, generate)
         if labels is not None:
-            raise TrothError("labels name classes, and a continuation has none; leave them out")
+            raise TrothError("labels are names of classes, and a continuation has no classes; leave labels out")
         self.prompt, self.continuation, self.generate = prompt, continuation, generate
         protocol, roles = self.protocol_for(url, api, "echo" if compare is None else "chat")
         self.chat = roles is not None
@@ -81,7 +81,7 @@ class RemoteContinuation(BehindEndpoint):
             able = ", ".join(name for name, each in PROTOCOLS.items() if each.reads_prompt)
             raise TrothError(
                 f"api {api_of(protocol)} gives no log-probabilities of a continuation; use api {able}, or compare="
-                '"token_f1", which reads texts alone'
+                '"token_f1", which needs only texts'
             )
         said = self.connect(
             url, protocol, model=model, top=top, mask_text=mask_text, prices=prices, extra=extra, connection=connection
@@ -89,7 +89,9 @@ class RemoteContinuation(BehindEndpoint):
         self._set_comparison(compare, samples, temperature)
         self.continues = self._comparison is None or self.samples > 1
         if explain_parts is not None and "written" in explain_parts:
-            raise TrothError("explain_parts: written is explained with the model in memory, not behind an endpoint")
+            raise TrothError(
+                "explain_parts: written can only be explained for a model in memory, not behind an endpoint"
+            )
         self.template = template(prompt, (), roles, system=system, explain_parts=explain_parts)
         self._said: dict[str, Any] = {
             **said, "prompt": prompt, "continuation": continuation, "generate": generate, "system": system,
@@ -108,9 +110,11 @@ class RemoteContinuation(BehindEndpoint):
         if temperature is not None and not (is_number(temperature) and temperature >= 0):
             raise TrothError(f"temperature must be a number, 0 or more, not {temperature!r}")
         if compare is None and (samples > 1 or temperature is not None):
-            raise TrothError('samples and temperature go with compare="token_f1"; log-probabilities need no samples')
+            raise TrothError('samples and temperature need compare="token_f1"; log-probabilities need no samples')
         if samples > 1 and temperature == 0:
-            raise TrothError(f"{samples} samples at temperature 0 are the same text; use samples=1 or a temperature")
+            raise TrothError(
+                f"{samples} samples at temperature 0 are all the same text; use samples=1 or a higher temperature"
+            )
         self._comparison = None if compare is None else comparison(compare)
         self._code = [] if compare is None or isinstance(compare, str) else [_identity(compare)]
         self.samples, self.temperature = samples, float(samples > 1) if temperature is None else float(temperature)
@@ -152,7 +156,9 @@ class RemoteContinuation(BehindEndpoint):
         asked = self.protocol.writing(self.whole(example), self.generate, 0, None)
         text = str(next(self.asking.answers([asked])))
         if not text.strip():
-            raise TrothError(f"{self.name} writes nothing after the prompt of example {example.id}; give continuation=")
+            raise TrothError(
+                f"{self.name} generates nothing after the prompt of example {example.id}; pass continuation="
+            )
         return text
 
     def _columns_of(self, text: str) -> tuple[tuple[int, str], ...]:
@@ -199,7 +205,7 @@ class RemoteContinuation(BehindEndpoint):
         spelled = "".join(token for token, _ in listed).translate(_SPACES)
         if not spelled.endswith(said.lstrip()):
             raise TrothError(
-                f"the tokens of {self.name} spell {spelled[-80:]!r} where {said[-80:]!r} was asked about, so their "
+                f"the tokens of {self.name} spell {spelled[-80:]!r} instead of {said[-80:]!r}, so their "
                 "log-probabilities cannot be matched with its words; use another api="
             )
         begins = len(spelled) - len(said)  # below 0 where the server leaves out white space at the beginning

@@ -81,7 +81,7 @@ class Similarity(Encoder):
 
     def class_names(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
         if labels is not None and len(labels) != 1:
-            raise TrothError(f"{self.name} gives one value, the similarity, but {len(labels)} labels were given")
+            raise TrothError(f"{self.name} returns one value, the similarity, but {len(labels)} labels were given")
         return labels or ("similarity",)
 
     @property
@@ -101,7 +101,9 @@ class Similarity(Encoder):
         examples = list(examples)
         for example in examples:
             if example.text_pair is None:
-                raise TrothError(f"example {example.id} is one text; {self.name} compares two: give a text_pair, too")
+                raise TrothError(
+                    f"example {example.id} is one text; {self.name} compares two texts: pass a text_pair as well"
+                )
         firsts = [Example(example.id, example.text) for example in examples]
         seconds = [Example(example.id, example.text_pair or "") for example in examples]
         kinds: tuple[UnitKind, UnitKind] = (units, units if isinstance(units, str) else "word")
@@ -235,7 +237,7 @@ def _require_modules(name: str, kinds: list[str]) -> None:
     other = next((kind for kind in kinds if kind not in _MODULES), None)
     if other is not None or kinds[:2] != ["Transformer", "Pooling"]:
         raise TrothError(
-            f"{name} is made of {', '.join(kinds)}; a transformer, its pooling and a normalization are read here: pass "
+            f"{name} is made of {', '.join(kinds)}; a transformer, its pooling and a normalization are supported: pass "
             "a function of two texts for others"
         )
 
@@ -255,6 +257,7 @@ def _pooling_of(settings: Mapping[str, Any]) -> str:
     )
     if len(found) != 1 or found[0] not in POOLINGS:
         raise TrothError(
-            f"its states are pooled by {' and '.join(map(str, found)) or 'nothing'}; known are {', '.join(POOLINGS)}"
+            f"its states are pooled by {' and '.join(map(str, found)) or 'nothing'}; supported are "
+            f"{', '.join(POOLINGS)}"
         )
     return str(found[0])

@@ -75,14 +75,14 @@ def _require_word(model: TextClassifier, target: Word, several: bool) -> None:
     """Raises an error for a target that names a word where that is not possible."""
     if not model.labels_words:
         raise TrothError(
-            f"a target that names a word goes with a token classifier; {model.name} is {model.kind}: name a class"
+            f"a target that names a word needs a token classifier; {model.name} is {model.kind}: name a class"
         )
     if not several:
         raise TrothError(
-            f"one target for all texts is measured here, not the word of one: {dict(target)}; use predicted"
+            f"metrics need one target for all texts, not a word of one text: {dict(target)}; use predicted"
         )
     if not isinstance(target.get("word"), str) or not target["word"].strip():
-        raise TrothError(f'a target names its word: {{"word": "London", "label": "LOC"}}, not {dict(target)}')
+        raise TrothError(f'a target must name its word: {{"word": "London", "label": "LOC"}}, not {dict(target)}')
     if more := target.keys() - {"word", "label", "start"}:
         raise unknown("part of a target", sorted(more)[0], ("word", "label", "start"))
     arguments.of_kind("label", target.get("label", ""), str, "the name of a label")
@@ -96,7 +96,7 @@ def require_class(model: TextClassifier, *classes: Target | None, several: bool 
     for target in classes:
         if target == ABOVE and model.outputs != "labels":
             raise TrothError(
-                f"{ABOVE} goes with a multi-label model; {model.name} gives {_MEANINGS[model.outputs]}: use predicted"
+                f"{ABOVE} needs a multi-label model; {model.name} returns {_MEANINGS[model.outputs]}: use predicted"
             )
         if target == EACH and not (model.continues and several):
             what = "one target per example is measured here" if model.continues else f"{model.name} writes nothing"
@@ -109,10 +109,10 @@ def require_class(model: TextClassifier, *classes: Target | None, several: bool 
         if not named:
             raise TrothError("target is an empty list; name at least one class or label")
         if (repeated := next((name for place, name in enumerate(named) if name in named[:place]), None)) is not None:
-            raise TrothError(f"target names {repeated!r} twice")
+            raise TrothError(f"target contains {repeated!r} twice")
         if not several and (target == ABOVE or len(named) > 1):
             raise TrothError(
-                f"one target per example is measured here, not {target}; name one label, or use predicted (the most "
+                f"metrics need one target per example, not {target}; name one label, or use predicted (the most "
                 "probable one) or gold (the most probable of the example's labels)"
             )
         for name in named:
@@ -124,7 +124,8 @@ def require_class(model: TextClassifier, *classes: Target | None, several: bool 
             if model.outputs == "values" and name not in ("predicted", *labels, *numbers, *map(str, numbers)):
                 values = f"one value ({labels[0]})" if len(labels) == 1 else f"values ({', '.join(labels[:12])})"
                 raise TrothError(
-                    f"{model.name} gives {values}, no classes, so {name!r} cannot be explained; leave target out or "
+                    f"{model.name} returns {values} and has no classes, so {name!r} cannot be explained; "
+                    "leave target out or "
                     "name a value"
                 )
             if name not in _WORDS:
@@ -135,7 +136,8 @@ def require_exclusive(model: TextClassifier, method: str) -> None:
     """Raises an error for models whose classes are not exclusive."""
     if model.outputs != "classes":
         raise TrothError(
-            f"{method} reads which of several classes is predicted; {model.name} gives {_MEANINGS[model.outputs]}: use "
+            f"{method} needs a model that predicts one of several classes; {model.name} returns "
+            f"{_MEANINGS[model.outputs]}: use "
             "leave_one_out, integrated_gradients or another explainer"
         )
 
@@ -151,7 +153,7 @@ def gold_class(labels: tuple[str, ...], example: Example, outputs: Outputs = "cl
     """The model's class for an example's label: by name if it has one, else by number."""
     label = example.label
     if outputs == "values":
-        raise TrothError(f"example {example.id}: a model that gives values has no gold class; leave target out")
+        raise TrothError(f"example {example.id}: a model that returns values has no gold class; leave target out")
     if label is None:
         raise TrothError(f"example {example.id} has no label, so no gold class; use target predicted or name a class")
     if isinstance(label, tuple):

@@ -73,7 +73,7 @@ class TokenClassification(Encoder):
         (words,) = self._pieces([encoding], [span])
         if not words:
             raise TrothError(
-                f"example {encoding.example.id}: {target['word']!r} stands behind the {self.max_length} tokens that "
+                f"example {encoding.example.id}: {target['word']!r} comes after the {self.max_length} tokens that "
                 "were read; give a larger max_length"
             )
         asked = replace(encoding, asked=words[0])
@@ -145,7 +145,7 @@ def _span_of(example: Example, word: str, start: int | None) -> Span:
         )
     if start is not None and start not in places:
         raise TrothError(
-            f"example {example.id} has no {word!r} at character {start}; it stands at {', '.join(map(str, places))}"
+            f"example {example.id} has no {word!r} at character {start}; it occurs at {', '.join(map(str, places))}"
         )
     return (places[0] if start is None else start), (places[0] if start is None else start) + len(word)
 

@@ -59,19 +59,20 @@ class Windowed(Wrapped):
     def __init__(self, inner: TextClassifier, windows: bool | Mapping[str, Any] = True) -> None:
         if not isinstance(inner, Encoder):
             raise TrothError(
-                f"windows go with a model that reads tokens; {inner.name} is {inner.kind}: cut texts yourself"
+                f"windows need a model that reads tokens; {inner.name} is {inner.kind}: split the texts yourself"
             )
         if not inner.takes_windows:
             raise TrothError(
-                f"windows go with classes of a whole text; {inner.name} is {inner.kind}: cut texts yourself"
+                f"windows need a model that classifies whole texts; {inner.name} is {inner.kind}: split the "
+                "texts yourself"
             )
         if isinstance(inner, Prompted):
             more = inner.template.explains_pair or any((segment or 0) >= SHOTS for segment, _ in inner.template.parts)
             if more or TEXT in inner.template.frozen:
-                raise TrothError("windows go over the text alone; leave explain_parts and explain_shots out")
+                raise TrothError("windows cover only the text; leave explain_parts and explain_shots out")
         self.inner, self.window = inner, inner.max_length
         if self.window >= _ANY_LENGTH:
-            raise TrothError(f"{inner.name} reads texts of any length; leave windows out, or say max_length")
+            raise TrothError(f"{inner.name} reads texts of any length; leave windows out, or set max_length")
         self.stride, self.merge = settings_of(windows, self.window)
         if self.merge == "mean_probabilities" and self.outputs != "classes":
             raise TrothError(f"merge mean_probabilities is for classes that exclude each other; {self.name} has none")
@@ -100,7 +101,7 @@ class Windowed(Wrapped):
         self, examples: Iterable[Example], units: UnitKind = "word", segments: Segments = "first"
     ) -> list[Encoding]:
         if segments == "both" and isinstance(self.inner, Prompted):
-            raise TrothError("windows go over the first text of a prompt; leave segments out")
+            raise TrothError("windows cover only the first text of a prompt; leave segments out")
         return self._wide.encode(examples, units, segments)
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
@@ -141,7 +142,7 @@ class Windowed(Wrapped):
         if room < self.stride and content > room:
             taken = frame.before + behind
             raise TrothError(
-                f"example {encoding.example.id}: what stands around the text takes {taken} of {self.window} tokens, "
+                f"example {encoding.example.id}: the tokens around the text take {taken} of {self.window} tokens, "
                 f"which leaves less than a stride of {self.stride}; choose a smaller stride or a larger max_length"
             )
         return places_of(length, frame.before, behind, self.window, self.stride)

@@ -71,7 +71,7 @@ class ZeroShot(Encoder):
                 made_with |= getattr(source, params, {})
             options = {name: made_with[name] for name in cls.options if name in made_with} | options
         if "candidate_labels" not in options:
-            raise TrothError(f"a {TASK} pipeline needs the labels to choose from: candidate_labels=['urgent', 'phone']")
+            raise TrothError(f"a {TASK} pipeline needs labels to choose from: candidate_labels=['urgent', 'phone']")
         _checked(options["candidate_labels"])  # checked before the model is loaded
         return super().load(source, **{"multi_label": False, **options})  # regardless of the NLI model's own head
 
@@ -194,7 +194,7 @@ def _checked(candidate_labels: Any) -> tuple[str, ...]:
     if not labels or not all(isinstance(label, str) and label.strip() for label in labels):
         raise TrothError(f"candidate_labels must be a list of words such as ['urgent', 'phone'], not {labels!r}")
     if len(set(labels)) < len(labels):
-        raise TrothError(f"candidate_labels names a label twice: {', '.join(labels)}")
+        raise TrothError(f"candidate_labels contains a label twice: {', '.join(labels)}")
     return labels
 
 
@@ -204,5 +204,7 @@ def _checked_template(template: Any) -> str:
     except (AttributeError, IndexError, KeyError, ValueError):
         one = other = ""
     if one == other:
-        raise TrothError(f"hypothesis_template must hold {{}} where the label goes, as {TEMPLATE!r} does: {template!r}")
+        raise TrothError(
+            f"hypothesis_template must contain {{}} where the label goes, as {TEMPLATE!r} does: {template!r}"
+        )
     return str(template)

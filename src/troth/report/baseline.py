@@ -85,11 +85,13 @@ def _board(board: Leaderboard, baseline: str | Path | Leaderboard) -> Leaderboar
         baseline = alike[0]
     if baseline.options != board.options:
         then, now = (one.setting or "the default settings" for one in (baseline, board))
-        raise TrothError(f"the baseline was measured with {then}, this run with {now}; measure both alike")
+        raise TrothError(f"the baseline was measured with {then}, this run with {now}; measure both in the same way")
     if baseline.folder is None or board.folder is None:
         raise TrothError("a leaderboard without a run folder has no scores by text; give one of troth.bench")
     if baseline.folder.resolve() == board.folder.resolve() and baseline.cells == board.cells:
-        raise TrothError(f"the baseline {baseline.folder} is this run itself; write this one elsewhere with --out")
+        raise TrothError(
+            f"the baseline {baseline.folder} is the same run; write the new run to another folder with --out"
+        )
     return baseline
 
 

@@ -99,7 +99,7 @@ class _Unknown(Metric):
 
     @per_text
     def ask(self, question: Question, attribution: Attribution, explain: ExplainOne) -> Routine[Score]:
-        raise TrothError("a metric that is not in the catalog can be summed up, not measured")
+        raise TrothError("a metric that is not in the catalog can be summarized, but not measured")
 
 
 def _metric(cell: Stored) -> Metric:

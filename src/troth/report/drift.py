@@ -17,6 +17,7 @@ from itertools import combinations, product
 import numpy as np
 
 from troth import seeds, statistics
+from troth.core import numbers
 from troth.core.copies import clusters
 from troth.core.errors import TrothError
 from troth.core.sheet import Sheet, TableCell, plain_sheet
@@ -81,7 +82,7 @@ class Drift:
             distance = statistics.mean([one.distance for one in every])
             rows.append([
                 TableCell(explainer), TableCell(len(every)), TableCell(distance), TableCell(noise),
-                TableCell(value, low, high), TableCell(f"{share:.0%}" if moved else None),
+                TableCell(value, low, high), TableCell(numbers.percent(share) if moved else None),
             ])  # fmt: skip
             records.append((explainer, len(every), distance, noise, value, low, high, share))
         title = f"Explanations of the same texts: {self.names[0]} → {self.names[1]}"
@@ -194,4 +195,8 @@ def lines(found: Drift, most: int) -> Iterator[str]:
 def decision(one: Explained, labels: Sequence[str]) -> str:
     """The name and probability of the explained class."""
     name = labels[one.target] if one.target < len(labels) else f"class {one.target}"
-    return f"{name} {one.probabilities[one.target]:.0%}" if one.target < len(one.probabilities) else name
+    return (
+        f"{name} {numbers.percent(float(one.probabilities[one.target]))}"
+        if one.target < len(one.probabilities)
+        else name
+    )

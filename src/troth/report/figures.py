@@ -49,7 +49,7 @@ _SETTINGS: dict[Any, Any] = {
 def plot(sheets: Sequence[Sheet], path: str | Path | None = None) -> Figure:
     """Draws the sheets below each other in one figure, which is saved if a path is given."""
     if path is not None and Path(path).suffix.lower() not in ENDINGS:
-        raise TrothError(f"cannot draw {Path(path).name!r}; end the name with .png, .pdf or .svg")
+        raise TrothError(f"cannot draw {Path(path).name!r}; the name must end with .png, .pdf or .svg")
     for sheet in sheets:
         if sheet.draw is None:
             raise TrothError(f"{sheet.title!r} has no figure; use to_latex, to_markdown or to_csv")
@@ -285,7 +285,7 @@ def draw_attributions(figure: Figure, attributions: Sequence[Attribution]) -> No
     """Bars per unit in reading order, hatched if a unit pushes away from the class."""
     if not 1 <= len(attributions) <= _MOST:
         raise TrothError(
-            f"a figure shows 1 to {_MOST} attributions, not {len(attributions)}; take a part of the list: "
+            f"a figure shows 1 to {_MOST} attributions, not {len(attributions)}; pass a part of the list: "
             f"attributions[:{_MOST}].plot(…)"
         )
     titles = [f"{one.example.id}: {one.explainer.partition('(')[0]} → {one.label(one.target)}" for one in attributions]

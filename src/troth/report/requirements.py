@@ -151,7 +151,9 @@ class Beats(Requirement):
             return None
         metric = _find("metrics", self.metric, board.metrics, "metric of this run")
         if board.directions[metric] is None:
-            raise TrothError(f"on {metric} neither side is better, so nothing beats anything; name another metric")
+            raise TrothError(
+                f"on {metric} neither direction is better, so no explainer can beat another; name another metric"
+            )
         return (metric,)
 
 
@@ -229,7 +231,7 @@ def require(
     if baseline is not None:
         rulings.append(rule_on(board, baseline))
     if not rulings:
-        raise TrothError(f"nothing is required; write {_FORMS}, or name a baseline")
+        raise TrothError(f"no requirement was given; write {_FORMS}, or name a baseline")
     judgment = Rulings(tuple(rulings))
     if raises and not judgment:
         raise NotMetError(judgment)
@@ -244,7 +246,7 @@ def _find(kind: str, asked: str, specs: Sequence[str], what: str) -> str:
     if not fitting:
         raise unknown(what, asked, specs)
     if len(fitting) > 1:
-        raise TrothError(f"{asked} may be {' or '.join(fitting)}; write the one that is meant")
+        raise TrothError(f"{asked} may mean {' or '.join(fitting)}; write the full name")
     return fitting[0]
 
 

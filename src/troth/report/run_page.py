@@ -19,6 +19,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from troth.core import numbers
 from troth.core.sheet import NOTHING, Sheet, TableCell, plain_sheet, without_nan
 from troth.report import export, figures
 from troth.report.board import Leaderboard, leaderboards
@@ -240,7 +241,8 @@ def write_check(path: Path, found: Check, level: float) -> None:
     title = f"Are erased inputs in distribution? {found.model} on {found.data}, erased by {found.masking}"
     by_ratio = {name: [float(p) for p in found.by_ratio(name)] for name in found.p_values}
     rows = [
-        (f"{ratio:.0%}", *(values[place] for values in by_ratio.values())) for place, ratio in enumerate(found.ratios)
+        (numbers.percent(ratio), *(values[place] for values in by_ratio.values()))
+        for place, ratio in enumerate(found.ratios)
     ]
     _write_check(
         path,

@@ -102,7 +102,10 @@ def explainers(specs: Sequence[str]) -> dict[str, Explainer]:
         name = catalog.parse(spec)[0] if user_code.read(spec) is None else ""
         outside = trust.names_elsewhere("explainers", name) if name else []
         if outside:
-            raise TrothError(f"{name} reads {outside[0]} from elsewhere, which a page cannot name; use troth explain")
+            raise TrothError(
+                f"{name} reads {outside[0]} from elsewhere, which requests to this server may not "
+                "name; use troth explain"
+            )
         _check("explainers", spec)
     return methods.EXPLAINERS.by_name(specs)
 

@@ -162,7 +162,7 @@ class Served:
         model, chosen = self._named(name)
         key = BatchKey(chosen, requests.masking(asked.masking))
         if not asked.text.strip():
-            raise TrothError("the text is empty: there is nothing to explain")
+            raise TrothError("the text is empty, so there is nothing to explain")
         return model, key, Example("0", asked.text, asked.text_pair)
 
     def _named(self, name: str | None) -> tuple[TextClassifier, str]:
@@ -177,7 +177,7 @@ def _encoded(model: TextClassifier, example: Example, asked: Any) -> Encoding:
     encoding = model.encode([example], asked.units, asked.segments)[0]
     if encoding.n_units > requests.UNITS:
         raise TrothError(
-            f"the text has {encoding.n_units:,} {encoding.unit_kind}s, and at most {requests.UNITS:,} are explained "
+            f"the text has {encoding.n_units:,} {encoding.unit_kind}s, but at most {requests.UNITS:,} are explained "
             "here; use larger units (sentence), a part of the text, or troth explain"
         )
     return encoding

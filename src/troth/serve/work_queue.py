@@ -81,7 +81,9 @@ class Job:
         if self._withdrawn:
             raise WithdrawnError
         if time.monotonic() > self.deadline:
-            raise TooSlowError("this takes longer than a request may; use fewer explainers, or troth explain")
+            raise TooSlowError(
+                "this took longer than the time limit of a request; use fewer explainers, or troth explain"
+            )
 
     def begins(self, explainer: str, done: int, of: int) -> None:
         """Reports that the next explainer starts."""
@@ -153,7 +155,7 @@ class WorkQueue:
         """Adds all of the jobs, or raises an error if there is no room for them."""
         with self._changed:
             if self._is_closed or self.open + len(jobs) > self._limits.jobs:
-                raise FullError(f"{self.open} requests are under way, as many as fit; try again in a moment")
+                raise FullError(f"{self.open} requests are in progress, which is the maximum; try again in a moment")
             for job in jobs:
                 job.deadline = time.monotonic() + self._limits.seconds
                 job.tell("queued", {"ahead": self.open})

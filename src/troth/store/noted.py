@@ -37,7 +37,9 @@ class NotedMetric(Metric, catalog.SelfNamed):
     def ask(
         self, questions: Sequence[Question], attributions: Sequence[Attribution], explain: Explain
     ) -> Routine[list[Score]]:
-        raise TrothError(f"{self.name} is code of yours: it can be read from the run, not measured")
+        raise TrothError(
+            f"{self.name} is your own code: its scores can be read from the run, but not measured again here"
+        )
 
 
 @dataclass(frozen=True)

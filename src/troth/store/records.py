@@ -151,7 +151,8 @@ def read_run(folder: Path) -> dict[str, Any] | None:
         version = _format(load(path))
         if version > FORMAT_VERSION:
             raise TrothError(
-                f"{folder} has format {version}, of a newer troth; this one reads up to {FORMAT_VERSION}: "
+                f"{folder} has format {version}, of a newer version of troth; this one reads formats up to "
+                f"{FORMAT_VERSION}: "
                 "update troth, or use another folder"
             )
         return read(path, RunRecord)
@@ -163,7 +164,10 @@ def add_to_run(folder: Path, facts: Mapping[str, Any]) -> None:
     """Adds to run.json: mappings and lists are extended, other values replaced."""
     about = read_run(folder) or {"format": FORMAT_VERSION, "created": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
     if _format(about) < FORMAT_VERSION:  # scores of another format mean something else, and both would be in one table
-        raise TrothError(f"{folder} is a run of an earlier troth: it can be read, not continued; name a new folder")
+        raise TrothError(
+            f"{folder} was written by an earlier version of troth: it can be read, but not "
+            "continued; choose a new folder"
+        )
     for key, value in facts.items():
         if isinstance(value, Mapping):
             about[key] = {**about.get(key, {}), **value}

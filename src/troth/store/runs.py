@@ -13,7 +13,7 @@ def list_runs(folder: str | Path) -> list[dict[str, Any]]:
     """The runs in a folder, newest first, or the run that the folder is; an unreadable run comes with the reason."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise TrothError(f"there is no folder {folder}; `troth bench` and `troth sweep` make one")
+        raise TrothError(f"there is no folder {folder}; `troth bench` and `troth sweep` create one")
     paths = [folder] if (folder / "run.json").is_file() else [path.parent for path in folder.glob("*/run.json")]
     return sorted(map(_describe, paths), key=lambda run: (run["created"], run["run"]), reverse=True)
 
@@ -65,7 +65,7 @@ def exported(source: str) -> str:
         raise unknown(f"explanation in {folder}", name, names)
     if len(matching) > 1:
         which = ", ".join(names) if len(names) > 1 else ", ".join(sorted(cell.name for cell in matching))
-        raise TrothError(f"{folder} holds {len(matching)} explanations; name one of {which}: {folder}:NAME")
+        raise TrothError(f"{folder} contains {len(matching)} explanations; name one of {which}: {folder}:NAME")
     path = store.folder / f"{matching[0].name}.jsonl"
     lines = []
     for row in store.table(matching[0].name).to_pylist():

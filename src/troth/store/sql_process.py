@@ -71,7 +71,8 @@ def select(sources: Sources, sql: str, limits: QueryLimits, rows: int = 0) -> pa
                 taken += value.nbytes
                 if taken > limits.answer:
                     raise TrothError(
-                        f"the answer has more than {size(limits.answer)}, a quarter of the memory a query may take; "
+                        f"the answer has more than {size(limits.answer)}, a quarter of the memory that a "
+                        "query may use; "
                         f"select fewer rows, or allow more: --memory {size(4 * limits.memory, '')}"
                     )
             elif kind == "schema":
@@ -147,7 +148,7 @@ def _answers(sources: Sources, sql: str, limits: QueryLimits, rows: int) -> Iter
     kinds = [str(statement.type).rpartition(".")[2] for statement in connection.extract_statements(sql)]
     if kinds != ["SELECT"]:
         other = next((kind for kind in kinds if kind != "SELECT"), "nothing" if not kinds else "several statements")
-        raise TrothError(f"a run can only be read: give one SELECT, not {other}")
+        raise TrothError(f"a run can only be read: write one SELECT, not {other}")
     relation = connection.sql(sql)
     names = _numbered(relation.columns)
     reader = (relation.limit(rows) if rows else relation).to_arrow_reader(10_000)

@@ -43,7 +43,7 @@ class Store:
     def _refuse_foreign(self) -> None:
         """Refuses a folder that is not ours; a run's folder with a damaged or missing run.json is still a run."""
         if self.folder.is_symlink() and not self.folder.exists():
-            raise TrothError(f"{self.folder} is a link to nowhere; a run needs a folder")
+            raise TrothError(f"{self.folder} is a broken link; a run needs a folder")
         if self.folder.exists() and not self.folder.is_dir():
             raise TrothError(f"{self.folder} is a file; a run needs a folder")
         why = "it has no run.json"

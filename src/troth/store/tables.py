@@ -90,12 +90,15 @@ def table_to_attributions(
 
     def attribution(row: dict[str, Any]) -> Attribution:
         if (encoding := by_id.get(row["example_id"])) is None:
-            raise TrothError(f"example {row['example_id']} was explained, but it is not among the examples given")
+            raise TrothError(
+                f"example {row['example_id']} was explained, but it is not among the examples that were passed"
+            )
         spans = tuple(zip(row["starts"], row["ends"], strict=True))
         if spans != tuple(encoding.unit_spans) or tuple(row["segments"]) != tuple(encoding.unit_segments):
             raise TrothError(
-                f"example {row['example_id']}: the model reads {encoding.n_units} units, the stored explanation scores "
-                f"{len(spans)} others; its text, the units or the tokenizer changed, so explain it again"
+                f"example {row['example_id']}: the model reads {encoding.n_units} units, but the stored "
+                "explanation scores "
+                f"{len(spans)} different ones; its text, the units or the tokenizer changed, so explain it again"
             )
         return Attribution(
             Question(encoding, row["target"], row["against"], seed=seed),
@@ -189,4 +192,4 @@ def _plain(value: Any) -> Any:
     """Values of numpy and torch in a form that JSON can hold."""
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise TypeError(f"a record holds plain values and arrays, not {type(value).__name__}")
+    raise TypeError(f"a record may contain only plain values and arrays, not {type(value).__name__}")

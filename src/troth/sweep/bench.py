@@ -80,7 +80,7 @@ class Bench(Shown, Exportable):
 @arguments.typed(
     explainers='a list such as ["random", …], or "all"', metrics='a list such as ["random", …], or "all"',
     seeds="a list of whole numbers", out="a folder",
-    units="a name such as word or passage; spans of your own go with troth.explain", group="the name of a column",
+    units="a name such as word or passage; pass your own spans to troth.explain", group="the name of a column",
     target="one class or label",
 )  # fmt: skip
 def bench(
@@ -145,7 +145,9 @@ def bench(
         if outcome.interrupted:
             raise KeyboardInterrupt
         reasons = [failed.error for failed in outcome.failed]
-        raise TrothError(f"no explainer could be run: {reasons[0] if reasons else 'other processes are at it'}")
+        raise TrothError(
+            f"no explainer could be run: {reasons[0] if reasons else 'other processes are computing them'}"
+        )
     return Bench(store.folder, outcome, boards[0], "" if counted is None else counted.spent)
 
 
@@ -168,7 +170,9 @@ def plan_of(
     if group is not None:
         columns = {**(columns or {}), "group": group}
         if isinstance(data, Data):
-            raise TrothError(f"the data are loaded already; name the group there: load_data(…, group={group!r})")
+            raise TrothError(
+                f"the data is already loaded; name the group when you load it: load_data(…, group={group!r})"
+            )
     whole = data if isinstance(data, Data) else load_data(data, split=split, **(columns or {}))
     examples = whole if limit is None else whole.sample(limit)
     # Code that the user names is trusted from here on, in this process and its workers; no other code is run.

@@ -133,8 +133,9 @@ class Context:
         path = self.folder_path(name)
         if not path.is_dir():
             raise TrothError(
-                f"{path} is gone, or not on this machine; put the run's folder on a disk that all workers share, or "
-                "name a new --out to make it again"
+                f"{path} is gone, or not on this machine; put the folder of the run on a disk that all "
+                "workers share, or "
+                "choose a new --out to compute it again"
             )
         return path
 

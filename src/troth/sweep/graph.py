@@ -44,12 +44,14 @@ class Graph:
         self._children: dict[str, list[Cell]] = {}
         for name, cell in missing.items():
             if not cell.runner:
-                raise TrothError(f"the plan does not say how a {cell.kind} is carried out")
+                raise TrothError(f"the plan does not say how to compute a {cell.kind}")
             parents = dict.fromkeys((*cell.parents, *needs.get(name, ())))
             awaited = [parent for parent in parents if parent in missing or not store.has(parent)]
             for parent in awaited:
                 if parent not in plan.cells:
-                    raise TrothError(f"{cell.kind} {name} is made from cell {parent}, which neither plan nor store has")
+                    raise TrothError(
+                        f"{cell.kind} {name} needs cell {parent}, which is neither in the plan nor in the store"
+                    )
                 self._children.setdefault(parent, []).append(cell)
             self._waiting[name] = len(awaited)
             if not awaited and name not in failures:

@@ -160,7 +160,7 @@ class PlanFile:
             if option not in options:
                 raise self._error(unknown("option", option, options), option)
         if options[0] not in entry:
-            raise self._error(TrothError(f"an entry of {key} lacks its {options[0]}"), key)
+            raise self._error(TrothError(f"an entry of {key} has no {options[0]}; add it"), key)
         if wrong := plain_values.fault(entry, schema):
             raise self._error(TrothError(str(wrong)), wrong.place)
 

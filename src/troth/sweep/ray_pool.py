@@ -174,15 +174,15 @@ def _connect(ray: Any, address: str | None) -> None:
     except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
         reason = str(error).strip().partition("\n")[0]
         if address in (None, "local"):
-            raise TrothError(f"Ray does not start here ({reason})") from None
+            raise TrothError(f"Ray cannot start on this machine ({reason})") from None
         if address == "auto":
             raise TrothError(
                 f"no Ray cluster runs on this machine ({reason}); start one with: ray start --head"
             ) from None
         # Something accepts connections there, as `_reach` has shown.
         raise TrothError(
-            f"the Ray cluster at {address} does not let us in ({reason}); where it asks for a token, "
-            "set RAY_AUTH_MODE=token and the token here, too; otherwise compare the versions of Ray and Python"
+            f"the Ray cluster at {address} refuses the connection ({reason}); if it requires a token, "
+            "set RAY_AUTH_MODE=token and the token here as well; otherwise compare the versions of Ray and Python"
         ) from None
 
 
@@ -245,7 +245,7 @@ class RayProcess:
         except (EOFError, OSError):
             raise TrothError(
                 "Ray ended in the middle of the run (its raylet was killed, perhaps because memory ran out); "
-                "what is finished is safe: run the same command again"
+                "finished cells are safe: run the same command again"
             ) from None
         if fault:
             raise RuntimeError(fault)

@@ -84,7 +84,7 @@ def run(
         store.note(sessions={key: {**session, **facts, "interrupted": outcome.interrupted}})
     except CannotWriteError as error:
         way_out = f"{remedy(error)} and run the same command again"
-        raise CannotWriteError(f"{error}; what is finished is safe: {way_out}") from None
+        raise CannotWriteError(f"{error}; finished cells are safe: {way_out}") from None
     finally:
         with suppress(OSError):
             store.claims.close()
@@ -104,12 +104,14 @@ def check_options(
     if not 1 <= threads <= _MOST_THREADS:
         raise TrothError(f"threads must be 1 to {_MOST_THREADS:,}, not {threads}")
     if gpus is not None and not 0 <= gpus < math.inf:
-        raise TrothError(f"gpus must be a number from 0 on, such as 0.5, not {gpus}")
+        raise TrothError(f"gpus must be 0 or more, such as 0.5, not {gpus}")
     for option, value in (("address", address), ("gpus", gpus)):
         if value is not None and engine != "ray":
-            raise TrothError(f"{option} goes with engine ray; add --engine ray, or leave --{option} {value} out")
+            raise TrothError(f"{option} needs the engine ray; add --engine ray, or leave --{option} {value} out")
     if shard is not None and not 1 <= shard[0] <= shard[1]:
-        raise TrothError(f"shard {shard[0]}/{shard[1]} does not exist; the first of four is 1/4, the last 4/4")
+        raise TrothError(
+            f"shard {shard[0]}/{shard[1]} does not exist; with four shards, the first is 1/4 and the last is 4/4"
+        )
 
 
 def _require_loadable(plan: Plan, context: Context) -> None:

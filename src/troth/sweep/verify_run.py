@@ -58,7 +58,8 @@ def verify_run(
     about = store.about() or {}
     if about.get("format") != FORMAT_VERSION:
         raise TrothError(
-            f"{store.folder} is a run of an earlier troth: it can be read, not verified; run its command again in a "
+            f"{store.folder} was written by an earlier version of troth: it can be read, but not verified; "
+            "run its command again in a "
             "new folder"
         )
     faults = [f"{damage.path}: {damage.why}" for damage in store.damages()]

@@ -57,9 +57,9 @@ class State:
         state = cls(**{name: kept[name] for name in dataclasses.asdict(empty)})
         scored = all(isinstance(epoch, dict) and "score" in epoch for epoch in state.history)
         if not scored or len(state.history) != state.epoch or not 0 <= state.best_epoch <= state.epoch:
-            raise DamagedCheckpointError("state.json has another number of epochs than it says")
+            raise DamagedCheckpointError("state.json states a number of epochs that it does not contain")
         if min(state.step, state.batch, state.rows) < 0:
-            raise DamagedCheckpointError("state.json counts below 0")
+            raise DamagedCheckpointError("state.json contains a negative count")
         return state
 
 
@@ -93,7 +93,7 @@ class Checkpoints:
         except (OSError, ValueError) as error:
             raise DamagedCheckpointError(f"state.json cannot be read ({reason(error)})") from None
         if not isinstance(state, dict) or not all(isinstance(state.get(part), dict) for part in ("identity", "state")):
-            raise DamagedCheckpointError("state.json is not one of ours")
+            raise DamagedCheckpointError("state.json was not written by troth")
         return state
 
     def load(self, checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
@@ -104,7 +104,7 @@ class Checkpoints:
         for key, tensor in _tensors(checkpoint / "optimizer.safetensors").items():
             name, _, part = key.rpartition(_SEPARATOR)
             if name not in shapes or (tensor.dim() and tensor.shape != shapes[name]):
-                raise DamagedCheckpointError(f"optimizer.safetensors is of another model: {key} does not fit")
+                raise DamagedCheckpointError(f"optimizer.safetensors belongs to a different model: {key} does not fit")
             kept.setdefault(name, {})[part] = tensor
         model.load_state_dict(weights, strict=False)
         names = {id(parameter): name for name, parameter in model.named_parameters()}
@@ -195,7 +195,7 @@ def read_weights(model: nn.Module, path: Path) -> dict[str, Tensor]:
     differing = [*(found.keys() ^ wanted.keys())]
     differing += [name for name in found.keys() & wanted.keys() if found[name].shape != wanted[name].shape]
     if differing:
-        raise DamagedCheckpointError(f"{path.name} is of another model: {min(differing)} does not fit")
+        raise DamagedCheckpointError(f"{path.name} belongs to a different model: {min(differing)} does not fit")
     return found
 
 

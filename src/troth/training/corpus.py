@@ -108,7 +108,7 @@ def join(corpora: Sequence[Corpus]) -> tuple[Corpus, Tensor]:
     if len(different) == 1:
         return different[0], starts
     if len({corpus.masking for corpus in different}) > 1:
-        raise ValueError("joined corpora must erase in the same way")
+        raise ValueError("only corpora that erase in the same way can be joined")
     joined = copy.copy(different[0])
     joined.encodings = [encoding for corpus in different for encoding in corpus.encodings]
     for name in ("labels", "lengths", "_ids", "_units"):

@@ -100,7 +100,8 @@ class SingleLoop(Loop):
             kept = checkpoints.state(latest)
             if differs := difference(kept["identity"], self.identity):
                 raise TrothError(
-                    f"{latest} is from another run: {differs}; choose another --out, or pass --restart to start over"
+                    f"{latest} was written by a different run: {differs}; choose another --out, or pass "
+                    "--restart to start over"
                 )
             state = State.of(kept["state"])
             if state.best_epoch:
@@ -191,13 +192,17 @@ def fit_stacked(
     """Trains all copies side by side; each model ends with the weights of its own best epoch."""
     method = recipes.build(recipe).prepare(copies[0].model, copies[0].training.encodings)
     if recipes.reads_attentions(method):
-        raise TrothError(f"{recipes.spec(method)} reads attention weights, which copies side by side do not give")
+        raise TrothError(
+            f"{recipes.spec(method)} reads attention weights, which models that are trained side by side do not return"
+        )
     parts = {"training": [copy.training for copy in copies], "validation": [copy.validation for copy in copies]}
     parts |= {name: [copy.others[name] for copy in copies] for name in copies[0].others}
     for part, corpora in parts.items():
         sizes = {len(corpus) for corpus in corpora}
         if len(sizes) > 1:
-            raise TrothError(f"copies side by side need as many {part} examples each, not {sorted(sizes)}")
+            raise TrothError(
+                f"models that are trained side by side need the same number of {part} examples, not {sorted(sizes)}"
+            )
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     for copy in copies:
         copy.model.model.to(where)
@@ -221,7 +226,7 @@ class StackedLoop(Loop):
     def _forward(self, rows: Rows, *, training: bool) -> Output:
         if rows.embeddings is not None or rows.attention is not None:
             raise TrothError(
-                "copies side by side can only have tokens replaced or deleted; use mask_token, pad or delete"
+                "models that are trained side by side can only replace or delete tokens; use mask_token, pad or delete"
             )
         return Output(self.stack.logits(rows, training=training))
 

@@ -28,7 +28,7 @@ def own_folder(out: Path, marker: str, is_ours: Callable[[Path], bool] = Path.is
     if first is not None and not ours:
         lacking = f"its {marker} is not ours" if (folder / marker).exists() else f"it has no {marker} of ours"
         raise TrothError(
-            f"{folder} is not empty (it holds {first}) and {lacking}; nothing was changed: choose another --out"
+            f"{folder} is not empty (it contains {first}) and {lacking}; nothing was changed: choose another --out"
         )
     locks.require_free(folder)
     return folder

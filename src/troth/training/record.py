@@ -66,7 +66,7 @@ def finished(folder: Path, identity: Mapping[str, Any], notes: list[str]) -> Map
         return None
     if differs := difference(report["identity"], identity):
         raise TrothError(
-            f"{folder} holds another training: {differs}; choose another --out, or pass --restart to replace it"
+            f"{folder} contains a different training: {differs}; choose another --out, or pass --restart to replace it"
         )
     return report
 
@@ -175,7 +175,7 @@ def record_of(model: TextClassifier) -> Record | None:
             return None
         report = reading.json_of(file)
     except reading.ExcessError as problem:
-        raise TrothError(f"{file} {problem}; restore it, or move it away to go without it") from None
+        raise TrothError(f"{file} {problem}; restore it, or move it away to continue without it") from None
     except (OSError, ValueError):
         return None
     try:
@@ -210,7 +210,7 @@ def _rebuilt(report: str, data_folder: str | None, folder: str) -> Data:
             columns=asked.get("columns"),
         ).validation  # fmt: skip
     if held.fingerprint != fingerprint:
-        raise TrothError(f"{source} is not what it was when the model was trained")
+        raise TrothError(f"{source} has changed since the model was trained")
     return held
 
 

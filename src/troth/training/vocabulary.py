@@ -74,7 +74,7 @@ def read_vectors(path: str | Path, words: Iterable[str]) -> dict[str, list[float
     """
     file = Path(path)
     if not file.is_file():
-        raise TrothError(f"there is no file of word vectors {path}")
+        raise TrothError(f"there is no file {path} of word vectors")
     return _read_once(file, file.stat().st_mtime_ns, frozenset(words))
 
 
@@ -91,7 +91,7 @@ def _from_json(file: Path, wanted: frozenset[str]) -> Iterator[tuple[str, list[f
     try:
         content = reading.json_of(file, reading.DATA)
     except ValueError as problem:
-        raise TrothError(f"{file.name} is not a JSON of word vectors ({str(problem)[:80]})") from None
+        raise TrothError(f"{file.name} is not a JSON file of word vectors ({str(problem)[:80]})") from None
     # Some packages wrap the vectors and append other numbers; `dimensions` says where a vector ends.
     vectors, size = (content["vectors"], content.get("dimensions")) if "vectors" in content else (content, None)
     return ((word, vectors[word][:size]) for word in wanted if word in vectors)
@@ -106,4 +106,4 @@ def _from_text(file: Path, wanted: frozenset[str]) -> Iterator[tuple[str, list[f
         try:
             yield word, [float(part) for part in rest.split()]
         except ValueError:
-            raise TrothError(f"{file.name}: line {number} holds no numbers behind its word") from None
+            raise TrothError(f"{file.name}: line {number} has no numbers after its word") from None

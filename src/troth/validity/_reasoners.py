@@ -78,7 +78,7 @@ def _ask(model: Any, prompts: Sequence[str]) -> Any:
     encodings = model.encode([Example(str(place), prompt) for place, prompt in enumerate(prompts)])
     for encoding, prompt in zip(encodings, prompts, strict=True):
         if encoding.truncated:
-            raise TrothError(f"{model.name} reads too little for the question {prompt[:60]!r}…; raise max_length")
+            raise TrothError(f"{model.name} reads too few tokens for the question {prompt[:60]!r}…; raise max_length")
 
     def asking() -> Routine[Any]:
         answers = yield whole_inputs([Question(encoding, 0) for encoding in encodings])

@@ -100,7 +100,7 @@ class MaSF:
                 raise unknown("aggregation", name, _counts.AGGREGATIONS)
         references = len(layers[0])
         if references == 0:
-            raise TrothError("MaSF needs reference inputs; there are none: give it a validation set")
+            raise TrothError("MaSF needs reference inputs, but there are none; give it a validation set")
         others = references if self_included else references - 1
         ordered = tuple(np.empty(layer.shape[::-1], layer.dtype) for layer in layers)
 
@@ -132,8 +132,9 @@ class MaSF:
         """
         if len(encodings) < FEWEST:
             raise TrothError(
-                f"MaSF needs {FEWEST} validation examples, there are {len(encodings)}: with fewer, no p-value could "
-                "tell anything apart; give it more"
+                f"MaSF needs {FEWEST} validation examples, but there are {len(encodings)}; with fewer, no "
+                "p-value could "
+                "be small enough to show anything: give it more"
             )
         require_hidden_states(prober.model)
         if masked and not prober.masking.tested_by_masf:
@@ -216,5 +217,5 @@ def _layers(embeddings: ArrayLike) -> list[NDArray[Any]]:
     if values.ndim != 3 or 0 in values.shape[1:]:
         raise TrothError(f"MaSF takes embeddings [examples, layers, hidden], not shape {values.shape}")
     if len(values) and np.isnan(values.max()):
-        raise TrothError("embeddings hold NaN, which no distribution can place: look for the input that makes them")
+        raise TrothError("embeddings contain NaN, which cannot be compared; find the input that causes it")
     return [values[:, layer] for layer in range(values.shape[1])]

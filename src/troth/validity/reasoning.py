@@ -116,7 +116,9 @@ def experiment(
     else:
         asked = read(questions) if isinstance(questions, str | Path) else questions
     if not asked:
-        raise TrothError("there are no questions; give a number, or a file with question, choices and answer")
+        raise TrothError(
+            "there are no questions; give a number of questions, or a file with question, choices and answer"
+        )
     reasoner = reasoner_of(model, max(len(each.choices) for each in asked), **options)
     return ReasoningExperiment(reasoner, list(asked), seeds, most_tokens)
 

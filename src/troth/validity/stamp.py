@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from troth.core import catalog
+from troth.core import catalog, numbers
 from troth.maskings import Masking
 from troth.metrics import Erasing, Metric
 from troth.statistics import simes
@@ -37,7 +37,7 @@ class Stamp:
     def __str__(self) -> str:
         if self.p is None:
             return f"not tested: {self.why}"
-        where = "" if self.ratio is None else f", lowest at {self.ratio:.0%} erased"
+        where = "" if self.ratio is None else f", lowest at {numbers.percent(self.ratio)} erased"
         least = "" if self.smallest is None else f"; smallest possible {self.smallest:.2g}"
         already = f"; whole inputs already are, p = {self.whole:.2g}" if self.whole_outside else ""
         return f"{self.verdict} (p = {self.p:.2g}{where}{least}{already})"

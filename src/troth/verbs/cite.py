@@ -57,7 +57,9 @@ def cite(
     _require(question, texts, tolerance, choices)
     by: Masking = catalog.build("maskings", masking)
     if by.stochastic:
-        raise TrothError(f"cite needs a masking that erases alike every time; {catalog.name_of(by)} does not")
+        raise TrothError(
+            f"cite needs a masking that erases the same way every time; {catalog.name_of(by)} draws at random"
+        )
     example = Example("answer", _BETWEEN.join(texts), question)
     is_written = answer is None
     if answer is None:
@@ -106,7 +108,7 @@ def cite(
 
 def _require(question: str, passages: Sequence[Any], tolerance: float, choices: int) -> None:
     if not question.strip():
-        raise TrothError("the question is empty; say what was asked")
+        raise TrothError("the question is empty; pass what the model was asked")
     if not passages:
         raise TrothError("there are no passages; give at least one text that the answer may rest on")
     for number, passage in enumerate(passages, start=1):
@@ -122,7 +124,7 @@ def _require(question: str, passages: Sequence[Any], tolerance: float, choices: 
 def _reader(model: Any, prompt: str | None, options: Mapping[str, Any], **answer: Any) -> Reader:
     """The model with passages and question in its prompt, followed by the answer, if one is given."""
     if prompt is not None and any(prompt.count(field) != 1 for field in _FIELDS):
-        raise TrothError(f"the prompt must hold {{passages}} and {{question}}, each once, not {prompt!r}")
+        raise TrothError(f"the prompt must contain {{passages}} and {{question}}, each once, not {prompt!r}")
     template = PROMPT if prompt is None else prompt
     for field, own in _FIELDS.items():
         template = template.replace(field, own)
@@ -133,7 +135,7 @@ def _reader(model: Any, prompt: str | None, options: Mapping[str, Any], **answer
     if not isinstance(model, PromptReader | RemoteContinuation):
         raise TrothError(f"{_READS}; {model.name} is {model.kind}")
     if isinstance(model, RemoteContinuation) and not model.protocol.reads_prompt:
-        raise TrothError(f"{_READS}; with compare texts alone are read: leave compare out")
+        raise TrothError(f"{_READS}; with compare, only texts are read: leave compare out")
     if prompt is None and not model.chat:
         template += "\nAnswer:"
     if isinstance(model, Reader) and model.prompt == template and "continuation" not in answer:

@@ -205,7 +205,9 @@ def _own_units(units: Any, examples: Sequence[Example]) -> list[tuple[Span, ...]
     if all(map(is_span, given)):
         given = [given]
     if len(given) != len(examples):
-        raise TrothError(f"units are those of {len(given)} texts, but there are {len(examples)}: give a list for each")
+        raise TrothError(
+            f"units were given for {len(given)} texts, but there are {len(examples)} texts: give one list per text"
+        )
     for spans in given:
         arguments.iterable("units", spans, "a name, or a list of (start, end)")
     return [tuple(spans) for spans in given]

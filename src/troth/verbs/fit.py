@@ -174,9 +174,9 @@ def _check(metrics: Sequence[str], without: Sequence[str], lambdas: Mapping[str,
         if name not in LAMBDAS:
             raise unknown("loss", name, LAMBDAS)
     if lambdas and without:
-        raise TrothError("give lambdas, with 0 for a loss to leave out, or without; not both")
+        raise TrothError("pass either lambdas (0 leaves a loss out) or without, not both")
     if len(set(without)) == len(LAMBDAS):
-        raise TrothError("without every loss there is nothing to fit")
+        raise TrothError("without leaves out every loss, so there is nothing to fit; keep at least one")
 
 
 def _finished(
@@ -193,7 +193,7 @@ def _finished(
             say(str(error))
         return None
     if known.get("identity") != identity or known["metric"] != metric:
-        raise TrothError(f"{folder} holds another attribution model; choose another --out, or use --restart")
+        raise TrothError(f"{folder} contains a different attribution model; choose another --out, or use --restart")
     return known
 
 

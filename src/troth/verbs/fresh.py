@@ -103,7 +103,9 @@ def rationale_of(attribution: Attribution, ratio: float, thresholder: Thresholde
     first = [unit for unit, segment in enumerate(encoding.unit_segments) if segment == 0]
     scores = attribution.scores[first]
     if not np.isfinite(scores).all():
-        raise TrothError(f"example {example.id} has undefined scores, which choose no rationale")
+        raise TrothError(
+            f"example {example.id} has undefined scores, so no rationale can be chosen; leave the example out"
+        )
     chosen = [first[place] for place in (top_k if thresholder == "top_k" else contiguous)(scores, ratio)]
     text, before = "", None
     for unit in chosen:

@@ -37,7 +37,7 @@ def import_scores(
 ) -> Attribution:
     """Imports scores of character spans, tokens or troth's units, summed into units in the same way as token scores."""
     if spans is not None and tokens is not None:
-        raise TrothError("scores belong to spans or to tokens, not to both; pass one of them")
+        raise TrothError("pass either spans or tokens with the scores, not both")
     classifier = load_model(model)
     (example,) = as_examples(example)
     (encoding,) = classifier.encode([example], units)
@@ -101,7 +101,9 @@ def _numbers(example: Example, scores: Any) -> np.ndarray[Any, Any]:
         raise TrothError(f"example {example.id}: scores must be numbers, not {shown(scores)}; give one per unit")
     most = float(np.finfo(np.float32).max)
     if (np.abs(numbers[np.isfinite(numbers)]) > most).any():
-        raise TrothError(f"example {example.id}: a score is larger than {most:.0e}; divide all of them by one number")
+        raise TrothError(
+            f"example {example.id}: a score is larger than {most:.0e}; divide all scores by the same number"
+        )
     return numbers
 
 
@@ -117,9 +119,11 @@ def _check(
     wanted = len(tokens) if tokens is not None else len(spans) if spans is not None else encoding.n_units
     what = "token" if tokens is not None else "span" if spans is not None else "unit"
     if scores.ndim != 1:
-        raise TrothError(f"example {example.id}: scores of shape {list(scores.shape)}; give one number per {what}")
+        raise TrothError(
+            f"example {example.id}: the scores have the shape {list(scores.shape)}; give one number per {what}"
+        )
     if len(scores) != wanted:
-        raise TrothError(f"example {example.id}: {len(scores)} scores for {wanted} {what}s; there must be one each")
+        raise TrothError(f"example {example.id}: {len(scores)} scores for {wanted} {what}s; give one score per {what}")
     if not np.isfinite(scores).all():
         raise TrothError(f"example {example.id}: score {int((~np.isfinite(scores)).argmax())} is NaN or infinite")
     for token in tokens or ():

@@ -152,7 +152,7 @@ def _explainer_of(spec: str, signed: bool) -> Explainer | None:
 def _refusing(metric: str) -> Explain:
     def refuse(questions: Sequence[Question]) -> Routine[list[Attribution]]:
         raise TrothError(
-            f"{metric} explains again at every step, but these scores came from outside; "
+            f"{metric} explains the text again at every step, but these scores were imported; "
             "pass explainer=…, or use a metric that only reads the scores"
         )
 
@@ -163,8 +163,8 @@ def require_model_of(attribution: Attribution, model: TextClassifier) -> None:
     """Raises an error if an attribution explains another model."""
     if attribution.model and attribution.model != model.fingerprint:
         raise TrothError(
-            f"example {attribution.example.id} was explained on another model ({attribution.model}, not "
-            f"{model.fingerprint}); measure an attribution on the model it explains"
+            f"example {attribution.example.id} was explained on a different model ({attribution.model}, not "
+            f"{model.fingerprint}); measure an attribution on the model that it explains"
         )
 
 

@@ -208,9 +208,11 @@ def usual_explainer(model: TextClassifier) -> str:
 
 def _named(name: Any, found: Method[M]) -> Method[M]:
     if not isinstance(name, str) or not name.strip():
-        raise TrothError(f"a method's name must be text, not {name!r}")
+        raise TrothError(f"a method's name must be a string, not {name!r}")
     if name == "random" and found.full != "random":
-        raise TrothError("the name random belongs to the method that all others are compared with; choose another")
+        raise TrothError(
+            "the name random is reserved for the method that all others are compared with; choose another name"
+        )
     return replace(found, name=name)
 
 
@@ -227,10 +229,10 @@ def _require_signed(explainer: Explainer) -> None:
 def _require_direction(metric: Metric) -> None:
     cls = type(metric)
     if not hasattr(cls, "higher_is_better"):
-        raise TrothError(f"{cls.__name__} does not say which side is better; write higher_is_better = True")
+        raise TrothError(f"{cls.__name__} does not say whether higher is better; write higher_is_better = True")
     if not catalog.is_class("metrics", catalog.name_of(metric)) and cls.summarize is not Metric.summarize:
         raise TrothError(
-            f"{cls.__name__} sums up its scores in its own way, so a stored run could not be read without its code; "
+            f"{cls.__name__} has its own summarize, so a stored run could not be read without its code; "
             'offer it as an entry point of your package: [project.entry-points."troth.metrics"]'
         )
 

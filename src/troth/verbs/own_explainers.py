@@ -78,7 +78,7 @@ class OwnFunction(OwnExplainer):
     def ask(self, question: Question) -> Routine[Attribution]:
         yield from ()
         if question.base is not None:
-            raise TrothError(f"{self.name} is a function of whole texts; it cannot explain one with words erased")
+            raise TrothError(f"{self.name} is a function of whole texts; it cannot explain a text with words erased")
         assert self.model is not None, "prepare comes first"
         example = question.encoding.example
         known = {
@@ -167,7 +167,7 @@ class OwnAttributions(OwnExplainer):
         missing = [example for example in examples if _text(example) not in texts]
         if missing:
             raise TrothError(
-                f"{self.name}: {len(missing)} of {len(examples)} examples have no attribution; the first is "
+                f"{self.name}: {len(missing)} of {len(examples)} examples have no attribution; the first one is "
                 f"{missing[0].id} ({missing[0].text[:30]!r}); give one for the text of every example"
             )
 
@@ -176,7 +176,7 @@ class OwnAttributions(OwnExplainer):
             if attribution.model not in ("", prober.model.fingerprint):
                 raise TrothError(
                     f"{self.name}: example {attribution.example.id} was explained on another model "
-                    f"({attribution.model}, not {prober.model.fingerprint}); measure it on the model it explains"
+                    f"({attribution.model}, not {prober.model.fingerprint}); measure it on the model that it explains"
                 )
         return super().prepare(prober, encodings)
 
@@ -188,7 +188,10 @@ class OwnAttributions(OwnExplainer):
         same = [each for each in self.attributions if _text(each.example) == _text(example)]
         by_id = [each for each in same if each.example.id == example.id] or same
         if not by_id or question.base is not None:
-            raise TrothError(f"{self.name}: there is no attribution of example {example.id} as it is asked about")
+            raise TrothError(
+                f"{self.name}: there is no attribution of example {example.id} as it is read here; give one for "
+                "every text, and use metrics that explain each text once"
+            )
         found = by_id[0]
         if found.target != question.target:
             theirs, ours = found.label(found.target), found.label(question.target)

@@ -88,10 +88,12 @@ def prove(
     if choices < _FEWEST:
         raise TrothError(f"a proof needs at least {_FEWEST} random choices, not {choices}")
     if basis_points(ratio) == 0:
-        raise TrothError(f"a proof erases a share of the units above 0, not {ratio}")
+        raise TrothError(f"the share of units that a proof erases must be above 0, not {ratio}")
     by: Masking = catalog.build("maskings", usual_masking(classifier) if masking is None else masking)
     if by.stochastic:
-        raise TrothError(f"a proof needs a masking that erases alike every time; {catalog.name_of(by)} does not")
+        raise TrothError(
+            f"a proof needs a masking that erases the same way every time; {catalog.name_of(by)} draws at random"
+        )
     groups: dict[object, list[int]] = {}
     for place, attribution in enumerate(every):
         require_model_of(attribution, classifier)

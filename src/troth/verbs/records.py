@@ -168,7 +168,9 @@ def signature(facts: Mapping[str, Any], key: bytes | None = None) -> str:
     try:
         plain = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
     except ValueError:
-        raise TrothError(f"example {facts.get('id')}: a number is not finite, so there is nothing to record") from None
+        raise TrothError(
+            f"example {facts.get('id')}: a number is not finite, so the explanation cannot be recorded"
+        ) from None
     if key is None:
         return f"sha256:{hashlib.sha256(plain).hexdigest()}"
     return f"hmac-sha256:{hmac.new(key, plain, hashlib.sha256).hexdigest()}"
@@ -182,7 +184,7 @@ def read_key(path: Path) -> bytes:
         raise TrothError(f"cannot read the key file {path}: {error.strerror}") from None
     if not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
         raise TrothError(
-            f"the key file {path} must hold {_SHORTEST_KEY} to {_LONGEST_KEY:,} bytes; make one: "
+            f"the key file {path} must have {_SHORTEST_KEY} to {_LONGEST_KEY:,} bytes; create one with: "
             f"head -c 32 /dev/urandom > {path}"
         )
     return key
@@ -203,10 +205,10 @@ def write(folder: Path, decisions: Sequence[Mapping[str, Any]]) -> list[Path]:
 def files_of(path: Path) -> list[Path]:
     """The record at a path, or all records in a folder, the oldest first."""
     if not path.exists():
-        raise TrothError(f"{path}: no such record; troth explain --record writes them")
+        raise TrothError(f"{path}: there is no such record; troth explain --record writes records")
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not files:
-        raise TrothError(f"{path} holds no records (*.json); troth explain --record writes them")
+        raise TrothError(f"{path} contains no records (*.json); troth explain --record writes records")
     return files
 
 
@@ -226,13 +228,15 @@ def read(path: Path) -> dict[str, Any]:
         raise TrothError(f"{path} is not a record of troth explain --record")
     version = facts.get("format")
     if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= FORMAT:
-        raise TrothError(f"{path} has format {version}; this troth reads up to {FORMAT}: update troth")
+        raise TrothError(
+            f"{path} has format {version}; this version of troth reads formats up to {FORMAT}: update troth"
+        )
     if wrong := plain_values.fault(facts, Decision, strict=True):
-        raise TrothError(f"{path} is not a whole record: {wrong}")
+        raise TrothError(f"{path} is not a complete record: {wrong}")
     if not facts["explanations"]:
-        raise TrothError(f"{path} is not a whole record: it holds no explanation")
+        raise TrothError(f"{path} is not a complete record: it contains no explanation")
     if not _TIME.fullmatch(facts["time"]):
-        raise TrothError(f"{path} is not a whole record: time must be like 2025-01-31T12:00:00+0000")
+        raise TrothError(f"{path} is not a complete record: time must be like 2025-01-31T12:00:00+0000")
     return facts
 
 

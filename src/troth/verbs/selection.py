@@ -31,7 +31,10 @@ def decided(model: TextClassifier, data: Data, *, wrong: bool, limit: int | None
         raise TrothError(f"{model.name} does not choose one class, so no example is right or wrong; leave --only out")
     unlabelled = next((example for example in data if example.label is None), None)
     if unlabelled is not None:
-        raise TrothError(f"example {unlabelled.id} has no label, so nothing says whether the model is right about it")
+        raise TrothError(
+            f"example {unlabelled.id} has no label, so it is not known whether the model is "
+            "right about it; add a label or leave --only out"
+        )
     matched = match_labels(data, model.labels, model.name)
     return list(islice(_decided(model, data, list(matched), wrong), limit))
 

@@ -88,7 +88,7 @@ def recorded_model(about: Mapping[str, Any], model: Any, device: str | None, ori
         origin.model(model, trust.KEY_VARIABLE if key is None else str(key))
         is_local = "://" in model or model == "embedded" or trust.is_there(model)
         if not is_local and user_code.read(model) is None and not hub.is_cached(f"models/{model}"):
-            raise TrothError(f"the model {model} is not there; name it with --model")
+            raise TrothError(f"the model {model} was not found; pass its location with --model")
     elif isinstance(model, str) and "://" in model and key:
         origin.endpoint(model.partition("#")[0], str(key))
     for name in ("tokenizer", "cache"):
@@ -161,7 +161,7 @@ def _explained(facts: Mapping[str, Any], examples: list[Example], model: TextCla
     specs = [each["explainer"] for each in facts["explanations"]]
     texts = facts["run"]["texts"]
     if texts < len(examples):
-        raise TrothError(f"{len(examples)} records are said to be of {texts} texts that were explained together")
+        raise TrothError(f"{len(examples)} records claim that {texts} texts were explained together")
     methods = [_method(spec) for spec in specs]
     for method in methods:
         if method.learns and texts != len(examples):
@@ -172,12 +172,12 @@ def _explained(facts: Mapping[str, Any], examples: list[Example], model: TextCla
     settings = {name: value for name, value in facts["settings"].items() if name != "proof"}
     explained: list[Sequence[Attribution]] = [explain(model, examples, method, **settings) for method in methods]
     if any(len(some) != len(examples) for some in explained):
-        raise TrothError(f"the target {settings.get('target')!r} is not one class of each text")
+        raise TrothError(f"the target {settings.get('target')!r} does not name one class per text")
     asked = facts["settings"].get("proof")
     if asked is None:
         return explained
     if asked["choices"] > _MOST_CHOICES:
-        raise TrothError(f"a proof with {asked['choices']:,} random choices; at most {_MOST_CHOICES:,} are made again")
+        raise TrothError(f"a proof with {asked['choices']:,} random choices; at most {_MOST_CHOICES:,} are repeated")
     names = [str(place) for place in range(len(specs))]  # unique keys, since a method may occur twice
     proved = prove(model, dict(zip(names, explained, strict=True)), **asked)
     return [proved[name] for name in names]
@@ -195,8 +195,8 @@ def _method(spec: str) -> Explainer:
             assert own is not None
             return EXPLAINERS.from_reference(own, Path.cwd()).instance
     if not name:
-        raise TrothError("its scores are from outside")
-    raise TrothError(f"{name} is not one of troth's own methods; if it is code of yours: --allow my_file.py:Name")
+        raise TrothError("its scores were imported, so they cannot be computed again")
+    raise TrothError(f"{name} is not one of troth's own methods; if it is your own code, pass --allow my_file.py:Name")
 
 
 def _tolerance(facts: Mapping[str, Any]) -> Any:

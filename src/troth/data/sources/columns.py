@@ -164,7 +164,8 @@ def _ids(table: Table, column: _Chosen, notes: list[str]) -> tuple[list[str], _C
         return ids, column
     if column.name and not column.guessed:
         raise TrothError(
-            f"{table.source}: column {column.name!r} is no id: a row has none, two have the same, or one is not valid "
+            f"{table.source}: column {column.name!r} cannot be used as the id: a row has none, two rows have "
+            "the same, or one is not valid "
             "Unicode"
         )
     if column.name:
@@ -231,7 +232,7 @@ def token_spans(text: str, pieces: Iterable[tuple[int, int]]) -> tuple[Span, ...
     spans: list[Span] = []
     for start, end in sorted(pieces):
         if not 0 <= start <= end <= len(tokens):
-            raise ValueError(f"the rationale names tokens {start} to {end}, the text has {len(tokens)}")
+            raise ValueError(f"the rationale names tokens {start} to {end}, but the text has {len(tokens)}")
         if start == end:
             continue
         first, last = tokens[start][0], tokens[end - 1][1]
@@ -248,8 +249,8 @@ def _is_group(value: Any) -> bool:
 
 def _character_span(piece: Any, text: str) -> Span:
     if not isinstance(piece, list | tuple) or len(piece) != 2 or not all(type(edge) is int for edge in piece):
-        raise ValueError(f"{str(piece)[:40]!r} in the rationale is no [start, end]")
+        raise ValueError(f"{str(piece)[:40]!r} in the rationale is not a [start, end]")
     start, end = piece
     if not 0 <= start < end <= len(text):
-        raise ValueError(f"the rationale marks characters {start} to {end}, the text has {len(text)}")
+        raise ValueError(f"the rationale marks characters {start} to {end}, but the text has {len(text)}")
     return start, end

@@ -38,7 +38,7 @@ def tables_in(folder: Path) -> Tables:
         return tables_in(folder / "data")
     if not files:
         raise TrothError(
-            f"{folder} holds no data: no jsonl, json, csv, tsv or parquet file and no saved `datasets` folder"
+            f"{folder} contains no data: no jsonl, json, csv, tsv or parquet file and no saved `datasets` folder"
         )
     by_split: dict[str, list[Path]] = {}
     for path in files:
@@ -132,7 +132,7 @@ def _row(source: str, number: int, row: dict[str, Any], documents: _Documents) -
     evidence = _evidence(where, row.get("evidences") or [])
     names = row.get("docids") or sorted({piece["docid"] for piece in evidence}) or [row["annotation_id"]]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise TrothError(f"{where}: docids and annotation_id must be texts, not {str(names)[:40]}")
+        raise TrothError(f"{where}: docids and annotation_id must be strings, not {str(names)[:40]}")
     texts = [documents.text(where, name) for name in names]
     # Token offsets count the white-space tokens of one document, so those of later documents are shifted.
     first, count = {}, 0

@@ -35,7 +35,7 @@ def index_labels(
         if value is None and not unlabelled:
             raise TrothError(f"{source}: row {number} has no label; drop it or pass --unlabelled")
         if isinstance(value, list | tuple | dict):
-            raise TrothError(f"{source}: row {number} has the label {shown(value)}; a row belongs to one class")
+            raise TrothError(f"{source}: row {number} has the label {shown(value)}; each row must belong to one class")
         if isinstance(value, str) and not is_unicode(value):
             raise TrothError(f"{source}: row {number} has the label {value[:40]!a}, which is not valid Unicode")
     words = [None if value is None else _word(value) for value in present]
@@ -97,7 +97,8 @@ def _by_number(source: str, rows: Sequence[int], values: Sequence[Any], names: t
         index = None if value is None else _number(value)
         if index is not None and index >= _MOST_CLASSES:
             raise TrothError(
-                f"{source}: row {number} has the label {shown(value)}, too large for the number of a class; classes "
+                f"{source}: row {number} has the label {shown(value)}, which is too large for the number of "
+                "a class; classes "
                 "count from 0: write them as words, or name another column with --label"
             )
         if index is not None and not index.is_integer() and math.isfinite(index):
@@ -156,7 +157,7 @@ def index_label_sets(
     if any(row is None for row in held) and not unlabelled:
         number = held.index(None) + 1
         raise TrothError(
-            f"{source}: row {number} has no labels (null); write [] where none holds, or pass --unlabelled"
+            f"{source}: row {number} has no labels (null); write [] if no label applies, or pass --unlabelled"
         )
     rows = [number for number, row in enumerate(held, start=1) for _ in row or ()]
     indices, names, note = index_labels(source, [each for row in held for each in row or ()], names, False, rows)
@@ -181,7 +182,9 @@ def _is_joined(value: Any, names: tuple[str, ...]) -> bool:
 def _parts(source: str, number: int, value: Any, names: tuple[str, ...]) -> list[Any] | None:
     if isinstance(value, list | tuple):
         if any(is_missing(each) or isinstance(each, list | tuple | dict) for each in value):
-            raise TrothError(f"{source}: row {number} has the labels {shown(value)}; a set holds words or numbers")
+            raise TrothError(
+                f"{source}: row {number} has the labels {shown(value)}; a set may contain words and numbers"
+            )
         return list(value)
     if isinstance(value, str) and not value.strip():
         return []

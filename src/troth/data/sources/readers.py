@@ -78,7 +78,7 @@ def read_file(path: Path) -> Table:
     except OSError as problem:
         raise TrothError(f"{path}: {problem.strerror}") from None
     if not table.rows:
-        raise TrothError(f"{path.name} holds no rows")
+        raise TrothError(f"{path.name} contains no rows")
     return table
 
 
@@ -150,7 +150,7 @@ def _records(source: str, header: list[str], records: Iterator[list[str]]) -> It
         number += 1
         if len(record) != len(header):
             hint = "; quote texts that hold the delimiter" if len(record) > len(header) else ""
-            raise TrothError(f"{source}: row {number} has {len(record)} fields, the header {len(header)}{hint}")
+            raise TrothError(f"{source}: row {number} has {len(record)} fields, but the header has {len(header)}{hint}")
         yield dict(zip(header, record, strict=True))
 
 
@@ -168,7 +168,8 @@ def _parquet(path: Path) -> Table:
             reading.require_size(path, expanded, reading.DATA, "expands to over")
             if expanded > max(_ALWAYS, _RATIO * path.stat().st_size):
                 raise TrothError(
-                    f"{path.name} expands to more than {_RATIO:,} times its size, as no data does; if you trust it, "
+                    f"{path.name} expands to more than {_RATIO:,} times its size, which real data never "
+                    "does; if you trust it, "
                     "write it again with use_dictionary=False"
                 )
         rows = [row for batch in file.iter_batches(_BATCH) for row in batch.to_pylist()]
@@ -198,7 +199,7 @@ def _class_names(metadata: Mapping[bytes, bytes] | None) -> tuple[dict[str, tupl
         found = {name: feature["names"] for name, feature in features.items() if "names" in feature}
         for names in found.values():
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-                raise TypeError("class names are a list of texts")
+                raise TypeError("class names must be a list of strings")
     except (AttributeError, KeyError, TypeError, ValueError):
         return {}, "class names: none; the file's metadata is not as `datasets` writes it"
     return {name: tuple(names) for name, names in found.items()}, ""

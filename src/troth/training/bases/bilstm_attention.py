@@ -43,7 +43,7 @@ class BilstmAttention(Base):
         )
         known = vocabulary.read_vectors(self.vectors, tokenizer.get_vocab()) if self.vectors else {}
         if self.vectors and not known:
-            raise TrothError(f"{self.vectors}: no word of the training data has a vector there")
+            raise TrothError(f"{self.vectors}: no word of the training data has a vector in this file")
         config = BilstmAttentionConfig(
             vocab_size=len(tokenizer),
             embedding_size=len(next(iter(known.values()))) if known else self.embedding,

@@ -27,7 +27,7 @@ class Pretrained(Base):
             )
         folder = Path(self.path)
         if folder.is_dir() and not (folder / "config.json").is_file():
-            raise TrothError(f"{self.path} is a folder without config.json, so no model to start from")
+            raise TrothError(f"{self.path} is a folder without config.json, so it is not a model to start from")
         if not folder.is_dir() and (
             folder.is_file() or self.path.startswith((".", "/", "~")) or self.path.count("/") > 1
         ):

@@ -90,7 +90,7 @@ class Salience(Recipe):
             raise TrothError("salience needs training texts with words; all of them are empty")
         empty = sum(encoding.n_units == 0 for encoding in encodings)
         if empty:
-            warnings.warn(f"{empty:,} training texts are empty: salience says nothing of them", stacklevel=2)
+            warnings.warn(f"{empty:,} training texts are empty, so they have no salience", stacklevel=2)
         if self.source not in NAMES:
             stored = _read_scores(self.source)
             return [_scores_of_tokens(stored, encoding, self.source) for encoding in encodings]
@@ -98,7 +98,8 @@ class Salience(Recipe):
         texts = [names for _, names in found]
         if self.source != "uniform" and len({name for names in texts for name in names}) == 1:
             raise TrothError(
-                f"salience: the training texts repeat one and the same token, so {self.source} tells none from another;"
+                f"salience: the training texts repeat one and the same token, so {self.source} gives every "
+                "word the same salience;"
                 " train on other texts, or use salience(source=uniform)"
             )
         labels = [str(encoding.example.label) for encoding in encodings]
@@ -195,11 +196,11 @@ def _read_scores(path: str) -> dict[str, Mapping[str, Any]]:
         raise TrothError(f"{path} {error}") from None
     except ValueError:
         raise TrothError(
-            f"{path} is not a file of scores: it holds neither a JSON array nor one object per line"
+            f"{path} is not a file of scores: it contains neither a JSON array nor one object per line"
         ) from None
     for number, row in enumerate(rows, 1):
         if not isinstance(row, Mapping) or not {"id", "spans", "scores"} <= row.keys():
-            raise TrothError(f"{path}: entry {number} lacks one of id, spans, scores; write them with troth explain")
+            raise TrothError(f"{path}: entry {number} lacks id, spans or scores; write the file with troth explain")
         if len(row["spans"]) != len(row["scores"]):
             counts = f"{len(row['scores'])} scores for {len(row['spans'])} spans"
             raise TrothError(f"{path}: entry {number} has {counts}; give one per span")
