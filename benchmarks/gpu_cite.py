@@ -1,13 +1,20 @@
-"""What citing costs: passages first, then their sentences, next to plain passes written by hand and to Captum.
+"""What citing costs: passages, then their sentences, next to plain passes written by hand and to Captum.
 
     python benchmarks/gpu_cite.py                   # an NVIDIA GPU, bfloat16: random Llamas of 1B and 8B parameters
-    python benchmarks/gpu_cite.py --model FOLDER --device cpu --passages 8 --tokens 900 --answer 30   # one CPU thread
+    python benchmarks/gpu_cite.py --model FOLDER --texts FILE --device cpu --passages 8 --answer 30   # one CPU thread
+    python benchmarks/gpu_cite.py --write gpu_cite.json …    # only writes the tables of docs/reference/performance.md
 
-A model reads `--tokens` tokens in `--passages` passages of 100 sentences, and an answer of `--answer` tokens. One JSON
-line per measurement: `seconds` (the better of two runs; CPU time on the CPU), `passes`, and for the plain passes how
-far their values are from troth's. The plain passes share the states of the prompt up to the first erased token, as
-troth's do; `rows` of them are read at a time. Captum (where it is installed) erases `features` groups of passages, one
-at a time; its time grows with their number. inseq erases single tokens only, so there is no work that both could do.
+A model reads `--tokens` tokens in `--passages` passages of 100 sentences, and an answer of `--answer` tokens. All that
+do the same work take turns. One JSON line per contender: `times` (CPU time on the CPU), `passes`, `gigabytes` (the peak
+of GPU memory) and `difference` (the largest, from troth's scores, whose largest is `of`).
+
+- plain: passes by hand, `rows` at a time, which share the states of the prompt up to the first erased token, as troth's
+- captum: LLMAttribution with `forward_in_tokens=False`, one pass per erased prompt: its fastest setting
+- captum, token by token: a pass per token of the answer, for `--features` groups of passages only. This is Captum's
+  default without its cache. With the cache (and transformers 5) it reads the whole prompt again for each token and
+  keeps all copies in the cache, which is slower still and gives other scores
+
+inseq erases single tokens only, so there is no work that both could do.
 """
 
 import argparse
@@ -23,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import page
 import torch
 import transformers
 from inputs import vocabulary
@@ -32,7 +40,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, Llam
 from transformers import PreTrainedTokenizerFast as Fast
 
 import troth
-from troth.core.cited import CitedAnswer
 from troth.core.types import Example
 from troth.core.units import sentence_spans
 from troth.models.continuation import Continuation
@@ -41,13 +48,16 @@ from troth.models.continuation import Continuation
 SHAPES = {
     "1b": (2048, 16, 32, 8, 8192, 128_256),
     "8b": (4096, 32, 32, 8, 14_336, 128_256),
-    "tiny": (64, 2, 4, 2, 128, 2_000),
+    "tiny": (64, 2, 4, 2, 128, 4_000),
 }
 SENTENCES = 100
 QUESTION = "Which of these is it?"
 PROMPT = "Answer with the help of these passages.\n\n{passages}\n\nQuestion: {question}\nAnswer:"
 WORDS = vocabulary(1_000)
 LEFT = "not begun: the time is up"
+SOME = "some groups of passages"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "performance.md"
+MARKS = ("<!-- cite: written by benchmarks/gpu_cite.py -->", "<!-- /cite -->")
 
 
 def make_tokenizer() -> Fast:
@@ -86,9 +96,14 @@ def make_passages(count: int, tokens: int) -> list[str]:
     return texts
 
 
-def make_answer(tokenizer: Any, tokens: int) -> str:
-    """As many words as take so many tokens."""
-    words = random.Random(1).choices(WORDS, k=tokens)
+def cut(text: str) -> str:
+    """Its first 100 words, as a sentence at the end."""
+    return " ".join(text.replace("{", "(").replace("}", ")").split()[:100]).rstrip(".") + "."
+
+
+def make_answer(tokenizer: Any, tokens: int, words: list[str]) -> str:
+    """As many of the words as take so many tokens."""
+    words = words[:tokens]
     while len(tokenizer(" ".join(words), add_special_tokens=False)["input_ids"]) > tokens:
         words.pop()
     return " ".join(words)
@@ -142,6 +157,7 @@ class Measuring:
 
     def __init__(self, device: str, seconds: float) -> None:
         self.device, self.end = device, time.perf_counter() + seconds
+        self.clock = time.process_time if device == "cpu" else time.perf_counter
         self.about: dict[str, Any] = {}
         self.kept: list[dict[str, Any]] = []
 
@@ -152,36 +168,54 @@ class Measuring:
         if folder := os.environ.get("OUT"):
             Path(folder, "gpu_cite.json").write_text(json.dumps(self.kept, indent=1), encoding="utf-8")
 
-    def seconds(self, work: Callable[[], Any], most: int = 2) -> tuple[float, Any]:
-        """The better of two runs, and what the last one gave."""
-        clock = time.process_time if self.device == "cpu" else time.perf_counter
-        times: list[float] = []
-        for _ in range(most):
-            gc.collect()
-            self.wait()
-            begun = clock()
-            found = work()
-            self.wait()
-            times.append(clock() - begun)
-        return min(times), found
+    def turns(self, work: str, contenders: dict[str, Callable[[], tuple[int, Any]]], rounds: int) -> None:
+        """Each contender gives its passes and scores; those that fail are left out of the next rounds."""
+        facts: dict[str, dict[str, Any]] = {name: {"times": []} for name in contenders}
+        scores: dict[str, Any] = {}
+        for _ in range(rounds):
+            for name, run in contenders.items():
+                if "error" in facts[name]:
+                    continue
+                if time.perf_counter() > self.end:
+                    facts[name].setdefault("left", LEFT)
+                    continue
+                try:
+                    seconds, gigabytes, (facts[name]["passes"], scores[name]) = self.measured(run)
+                    facts[name]["times"].append(round(seconds, 4))
+                    if gigabytes:
+                        facts[name]["gigabytes"] = max(gigabytes, facts[name].get("gigabytes", 0))
+                except Exception as error:
+                    facts[name]["error"] = f"{type(error).__name__}: {error}"[:500]
+        ours = scores.get("troth")
+        for name, found in facts.items():
+            if ours is not None and name in scores and len(scores[name]) == len(ours):
+                found["difference"], found["of"] = float(np.abs(scores[name] - ours).max()), float(np.abs(ours).max())
+            self.emit(work=work, by=name, **found)
 
-    def wait(self) -> None:
+    def measured(self, run: Callable[[], Any]) -> tuple[float, float, Any]:
+        """Time and peak memory of one run, and what it gave."""
+        gc.collect()
         if self.device == "cuda":
             torch.cuda.synchronize()
-
-    def attempt(self, title: str, work: Callable[[], dict[str, Any]]) -> None:
-        """A failure is printed, and the next work begins."""
-        if time.perf_counter() > self.end:
-            self.emit(work=title, error=LEFT)
-            return
-        try:
-            self.emit(work=title, **work())
-        except Exception as error:
-            self.emit(work=title, error=f"{type(error).__name__}: {error}"[:500])
+            torch.cuda.reset_peak_memory_stats()
+        begun = self.clock()
+        found = run()
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+        seconds = self.clock() - begun
+        return seconds, torch.cuda.max_memory_allocated() / 1e9 if self.device == "cuda" else 0.0, found
 
 
-def works(measuring: Measuring, network: Any, tokenizer: Any, given: argparse.Namespace, features: int) -> None:
-    texts, answer = make_passages(given.passages, given.tokens), make_answer(tokenizer, given.answer)
+def works(measuring: Measuring, network: Any, tokenizer: Any, given: argparse.Namespace, rounds: int) -> None:
+    if given.texts:
+        *texts, last = [
+            cut(text) for text in given.texts.read_text(encoding="utf-8").splitlines()[: given.passages + 1]
+        ]
+        answer = make_answer(tokenizer, given.answer, last.split())
+    else:
+        texts = make_passages(given.passages, given.tokens)
+        answer = make_answer(tokenizer, given.answer, random.Random(1).choices(WORDS, k=given.answer))
+    tokenizer.chat_template = None
     options: dict[str, Any] = {"tokenizer": tokenizer, "chat": False, "max_length": 8192}
     prompt = PROMPT.replace("{passages}", "{text}").replace("{question}", "{text_pair}")
     model: Any = troth.load_model(network, prompt=prompt, continuation=answer, **options)
@@ -193,56 +227,62 @@ def works(measuring: Measuring, network: Any, tokenizer: Any, given: argparse.Na
         for start, text in zip(starts, texts, strict=False)
         for first, last in sentence_spans(text)
     ]
-    rows = erased(model, texts, passages)
+    rows, divided = erased(model, texts, passages), erased(model, texts, sentences)
     measuring.about |= {
         "tokens": len(rows[0][1]) - len(model.ids) + 1, "passages": len(texts), "sentences": len(sentences),
         "answer": len(model.ids),
     }  # fmt: skip
 
-    def cited(tolerance: float, some: list[str] = texts) -> CitedAnswer:
-        return troth.cite(network, QUESTION, some, answer, prompt=PROMPT, tolerance=tolerance, **options)
+    def cited(tolerance: float, some: list[str] = texts) -> tuple[int, Any]:
+        found = troth.cite(network, QUESTION, some, answer, prompt=PROMPT, tolerance=tolerance, **options)
+        return found.passes, np.concatenate([found.scores, [] if tolerance else found.whole.sentence_scores])
 
-    cited(0, texts[:4])  # warms up
+    def by_hand(rows: list[tuple[int, list[int]]], at_once: int) -> tuple[int, Any]:
+        values = plain(model, rows, at_once)
+        return len(rows), (values[0] - values[1:]).numpy()
 
-    def ours(tolerance: float) -> dict[str, Any]:
-        seconds, found = measuring.seconds(lambda: cited(tolerance))
-        if not tolerance:
-            measuring.found = found
-        return {"seconds": seconds, "passes": found.passes, "cited": len(found.cited)}
+    def peer(features: list[list[str]], **how: Any) -> tuple[int, Any]:
+        return captum(network, tokenizer, features, answer, **how)
 
-    def by_hand(rows: list[tuple[int, list[int]]], at_once: int) -> dict[str, Any]:
-        seconds, values = measuring.seconds(lambda: plain(model, rows, at_once))
-        scores = (values[0] - values[1:]).numpy()[: len(texts)]
-        gap = np.abs(scores - measuring.found.scores).max() if measuring.found else None
-        size = np.abs(scores).max()
-        return {"seconds": seconds, "passes": len(rows), "rows": at_once, "difference": float(gap), "of": float(size)}
-
-    every = [*rows, *erased(model, texts, sentences)[1:]]
-    measuring.attempt("troth, passages and sentences", lambda: ours(0))
-    measuring.attempt("troth, passages", lambda: ours(1e9))
+    cited(1e9 if measuring.device == "cpu" else 0, texts[:4])  # warms up
+    whole = [[text] for text in texts]
+    contenders: dict[str, Callable[[], tuple[int, Any]]] = {"troth": lambda: cited(1e9)}
     for at_once in given.rows:
-        measuring.attempt("plain, passages", lambda at_once=at_once: by_hand(rows, at_once))
-        measuring.attempt("plain, passages and sentences", lambda at_once=at_once: by_hand(every, at_once))
-    if measuring.device == "cuda":
-        measuring.emit(work="peak memory of the above", gigabytes=torch.cuda.max_memory_allocated() / 1e9)
-    if features:
-        measuring.attempt("captum", lambda: captum(measuring, network, tokenizer, texts, answer, features))
+        contenders[f"plain, {at_once} at a time"] = lambda at_once=at_once: by_hand(rows, at_once)
+    if given.captum:
+        contenders["captum"] = lambda: peer(whole, forward_in_tokens=False)
+    measuring.turns("passages", contenders, rounds)
+    if given.features:
+        edges = np.linspace(0, len(texts), given.features + 1).astype(int).tolist()
+        groups = [["\n\n".join(texts[start:end])] for start, end in pairwise(edges)]
+        slow = {"captum, token by token": lambda: peer(groups, use_cached_outputs=False)}
+        measuring.turns(SOME, slow, 1)
+    if not given.sentences:
+        return
+    every, at_once = [*rows, *divided[1:]], given.rows[-1]
+    parts = [[text[first:last] for first, last in sentence_spans(text)] for text in texts]
+    contenders = {"troth": lambda: cited(0), f"plain, {at_once} at a time": lambda: by_hand(every, at_once)}
+    if given.captum and rounds > 1:
+
+        def both() -> tuple[int, Any]:
+            (first, scores), (second, more) = (peer(each, forward_in_tokens=False) for each in (whole, parts))
+            return first + second, np.concatenate([scores, more])
+
+        contenders["captum"] = both
+    measuring.turns("passages and sentences", contenders, max(1, rounds - 1))
 
 
-def captum(
-    measuring: Measuring, network: Any, tokenizer: Any, texts: list[str], answer: str, features: int
-) -> dict[str, Any]:
-    """LLMAttribution over groups of passages: one more than `features` inputs are read."""
+def captum(network: Any, tokenizer: Any, features: list[list[str]], answer: str, **how: Any) -> tuple[int, Any]:
+    """LLMAttribution erases each of the features, which stand in passages."""
     from captum.attr import FeatureAblation, LLMAttribution, TextTemplateInput
 
-    edges = np.linspace(0, len(texts), features + 1).astype(int).tolist()
-    groups = ["\n\n".join(texts[start:end]) for start, end in pairwise(edges)]
-    template = PROMPT.replace("{passages}", "\n\n".join(["{}"] * features)).replace("{question}", QUESTION)
-    tokenizer.chat_template = None
-    peer = LLMAttribution(FeatureAblation(network), tokenizer)
-    given = TextTemplateInput(template, groups)
-    seconds, _ = measuring.seconds(lambda: peer.attribute(given, target=f" {answer}"), most=1)
-    return {"seconds": seconds, "passes": features + 1, "features": features}
+    passages = "\n\n".join(" ".join(["{}"] * len(some)) for some in features)
+    template = PROMPT.replace("{passages}", passages).replace("{question}", QUESTION)
+    given = TextTemplateInput(template, [text for some in features for text in some])
+    with torch.no_grad():
+        found = LLMAttribution(FeatureAblation(network), tokenizer).attribute(given, target=f" {answer}", **how)
+    scores = found.seq_attr.float().cpu().numpy()
+    return len(scores) + 1, scores
 
 
 def networks(given: argparse.Namespace) -> Iterator[tuple[str, Any, Any]]:
@@ -261,34 +301,65 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--passages", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=4100)
+    parser.add_argument(
+        "--texts", type=Path, help="a file with a passage per line, cut to 100 words, instead of --tokens"
+    )
     parser.add_argument("--answer", type=int, default=64)
     parser.add_argument("--rows", type=int, nargs="+", default=[1, 4], help="of the plain passes at a time")
-    parser.add_argument("--captum", default="32,8", help="features for each model; 0 for none")
-    parser.add_argument("--seconds", type=float, default=150, help="no measurement begins later")
+    parser.add_argument("--rounds", default="3,2", help="for each model; sentences take one less")
+    parser.add_argument("--captum", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--sentences", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--features", type=int, default=1, help="of Captum token by token; 0 for none")
+    parser.add_argument("--seconds", type=float, default=135, help="no measurement begins later")
+    parser.add_argument("--write", type=Path, nargs="+", help="results to write into the page; nothing is measured")
     given = parser.parse_args()
+    if given.write:
+        write(given.write)
+        return
     if given.device == "cpu":
         torch.set_num_threads(1)
     measuring = Measuring(given.device, given.seconds)
-    name = torch.cuda.get_device_name() if given.device == "cuda" else "cpu"
-    measuring.emit(machine=name, torch=torch.__version__, transformers=transformers.__version__)
-    features = list(map(int, given.captum.split(",")))
+    measuring.about = {"device": torch.cuda.get_device_name() if given.device == "cuda" else page.processor()}
+    measuring.emit(torch=torch.__version__, transformers=transformers.__version__)
+    rounds = list(map(int, given.rounds.split(",")))
+    about = measuring.about
     for number, (shape, network, tokenizer) in enumerate(networks(given)):
-        measuring.about, measuring.found = {"model": shape}, None
-        works(measuring, network, tokenizer, given, features[min(number, len(features) - 1)])
+        measuring.about = {**about, "model": shape}
+        works(measuring, network, tokenizer, given, rounds[min(number, len(rounds) - 1)])
+        given.features = 0  # once is enough
         del network
         gc.collect()
         if given.device == "cuda":
             torch.cuda.empty_cache()
-            torch.cuda.reset_peak_memory_stats()
-    table(measuring.kept)
 
 
-def table(kept: list[dict[str, Any]]) -> None:
+# --- the page
+
+
+def write(files: list[Path]) -> None:
+    """The table of docs/reference/performance.md, from the results of one or more runs."""
+    kept = [facts for file in files for facts in json.loads(file.read_text(encoding="utf-8")) if "work" in facts]
+    lines = [
+        "| device | model | task | by | passes | seconds | times troth | per pass | peak GB | difference |",
+        "|---|---|---|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    ours: dict[tuple[str, ...], float] = {}
     for facts in kept:
-        if "work" in facts:
-            number = facts.get("seconds", facts.get("gigabytes"))
-            shown = facts.get("error") if number is None else f"{number:9.3f} {facts.get('passes', '')}"
-            sys.stdout.write(f"{facts['model']:10} {facts['work']:30} {facts.get('rows', ''):>3} {shown}\n")
+        task = (facts["device"], facts["model"], facts["work"])
+        start = f"| {' | '.join(task)} | {facts['by']} "
+        if not facts["times"]:
+            lines.append(f"{start}| | {facts.get('error', facts.get('left')).replace('|', '/')} | | | | |")
+            continue
+        seconds = min(facts["times"])
+        if facts["by"] == "troth":  # it comes first
+            ours[task] = seconds
+        ratio = f"{seconds / ours[task]:.2f}" if task in ours else ""
+        memory = f"{facts['gigabytes']:.1f}" if "gigabytes" in facts else ""
+        gap = f"{facts['difference']:.2g} of {facts['of']:.2g}" if "difference" in facts else ""
+        times = ", ".join(f"{each:.2f}" for each in facts["times"])
+        each = f"{seconds / facts['passes']:.3f}"
+        lines.append(f"{start}| {facts['passes']} | {times} | {ratio} | {each} | {memory} | {gap} |")
+    page.put(PAGE, MARKS, "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -132,8 +132,31 @@ def test_quantization_needs_its_library(folders, monkeypatch):
         troth.load_model(folders["bert"], quantization="4bit")
 
 
-def test_4_bit_weights_on_the_cpu_are_refused(monkeypatch):
+def test_4_bit_weights_that_would_be_repacked_are_refused(monkeypatch):
     model = fakes.hf_model("bert")
-    monkeypatch.setattr(model, "is_loaded_in_4bit", True, raising=False)
-    with pytest.raises(TrothError, match="4-bit weights on the CPU, which bitsandbytes cannot restore"):
+    monkeypatch.setattr(model.classifier, "support_avx512bf16_for_cpu", True, raising=False)
+    with pytest.raises(
+        TrothError, match="4-bit weights on the CPU, which bitsandbytes repacks when they are first used"
+    ):
         troth.load_model(model, tokenizer=fakes.tokenizer_for("bert"))
+
+
+def test_4_bit_weights_on_the_cpu(folders):
+    """As with the weights that bitsandbytes gives back, in plain layers; also after passes without gradients."""
+    functional = pytest.importorskip("bitsandbytes.functional")
+    options = {"continuation": "a bad film", "dtype": "float32"}
+    quantized = troth.load_model(folders["llama"], quantization="4bit", device="cpu", **options)
+    plain = troth.load_model(folders["llama"], device="cpu", **options)
+    assert quantized.fingerprint != plain.fingerprint
+    methods = ("leave_one_out", "input_x_gradient", "integrated_gradients(steps=3)", "leave_one_out")
+    full = troth.explain(plain, TEXTS, "leave_one_out")
+    small = [name for name, layer in quantized.model.named_modules() if type(layer).__name__ == "Linear4bit"]
+    assert small
+    with torch.no_grad():
+        for name in small:
+            weight = quantized.model.get_submodule(name).weight
+            plain.model.get_submodule(name).weight.copy_(functional.dequantize_4bit(weight.data, weight.quant_state))
+    plain = troth.load_model(plain.model, tokenizer=plain.tokenizer, continuation="a bad film")
+    assert_same(quantized, plain, methods)
+    changed = troth.explain(quantized, TEXTS, "leave_one_out")
+    assert max(np.abs(one.scores - other.scores).max() for one, other in zip(full, changed, strict=True)) > 1e-4

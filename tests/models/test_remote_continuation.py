@@ -5,8 +5,10 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
+import heads
 import servers
 import troth
 from servers import serving
@@ -104,7 +106,7 @@ def test_samples_and_their_interval():
     assert low <= mean.scores[0] <= high
 
 
-def test_a_function_and_a_bi_encoder_compare():
+def test_a_function_compares():
     def length(written, answer):
         return min(len(written), len(answer)) / max(len(written), len(answer))
 
@@ -116,6 +118,25 @@ def test_a_function_and_a_bi_encoder_compare():
         (same,) = troth.explain(other, TEXT, "leave_one_out")
     assert found.scores.tolist() == pytest.approx([1 - 8 / 9, 0, 0, 0, 0, 0])
     assert same.scores.tolist() == [0] * 6
+
+
+def test_a_bi_encoder_compares():
+    """The cosine of the two answers, by a loop over the plain network; a negative one counts as 0."""
+    with serving() as (_, url):
+        model = load(url, "chat", continuation="bad soup", compare=heads.similarity())
+        (found,) = troth.explain(model, TEXT, "leave_one_out")
+        other = load(url, "chat", continuation="bad soup", compare=heads.similarity("max"))
+    tokenizer, network = heads.similarity().tokenizer, heads.sentence_network()
+    with torch.no_grad():
+        good, bad = (
+            network(input_ids=torch.tensor([tokenizer(text)["input_ids"]])).last_hidden_state[0].mean(0)
+            for text in ("good soup", "bad soup")
+        )
+    cosine = float(torch.cosine_similarity(good, bad, dim=0))
+    assert cosine < 0.999  # the two answers are different texts for it
+    np.testing.assert_allclose(found.scores, [1 - max(0.0, cosine), 0, 0, 0, 0, 0], atol=2e-6)
+    assert "by the cosine of" in found.note
+    assert other.fingerprint != model.fingerprint
 
 
 def test_a_budget_stops_and_the_rest_is_asked_later():

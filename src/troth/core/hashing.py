@@ -147,7 +147,7 @@ def _parts(thing: Any, seen: _Seen, depth: int) -> Iterator[str]:
         yield from _of_function(thing, seen, depth)
     elif isinstance(thing, type):
         yield from _of_class(thing, seen, depth)
-    elif isinstance(thing, np.ndarray) or hasattr(thing, "detach"):
+    elif isinstance(thing, np.ndarray | Tensor):
         yield array_digest(thing)
     else:
         held = _held(thing)
@@ -172,15 +172,16 @@ def _held(thing: Any) -> Sequence[Any]:
         return thing
     if isinstance(thing, set | frozenset):
         return sorted(thing, key=repr)
-    if hasattr(thing, "state_dict"):
+    # Asked of the class: an object may claim to have every attribute, as the native library of bitsandbytes does.
+    if hasattr(type(thing), "state_dict"):
         return [type(thing), dict(thing.state_dict())]
-    if hasattr(getattr(thing, "model", None), "state_dict"):  # a pipeline
+    if hasattr(type(getattr(thing, "model", None)), "state_dict"):  # a pipeline
         return [type(thing), thing.model]
     if is_dataclass(thing):
         return [type(thing), {field.name: getattr(thing, field.name) for field in fields(thing) if field.init}]
     if is_users(type(thing)):
         return _Caller(thing, vars(type(thing)).get("__call__")).held()
-    if hasattr(thing, "get_params"):  # estimators of scikit-learn, with their fitted attributes
+    if hasattr(type(thing), "get_params"):  # estimators of scikit-learn, with their fitted attributes
         return [type(thing), vars(thing)]
     if type(thing).__module__.partition(".")[0] in ("numpy", "scipy", "sklearn"):  # trees, sparse matrices
         return _reduced(thing)

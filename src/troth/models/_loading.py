@@ -60,6 +60,7 @@ def bring(
             dtype = torch.bfloat16
         with offline_where_unreachable(name), quiet():
             model, tokenizer = from_pretrained(name, tokenizer, dtype, network, **options)
+        _placement.keep_gradients(model)
         try:
             if not options and not _placement.is_placed(model):
                 model.to(device)

@@ -60,15 +60,31 @@ def is_split(network: Any) -> bool:
     return any("_hf_hook" in vars(module) for module in network.modules())
 
 
-def require_readable(network: Any, name: str) -> None:
-    """Refuses 4-bit weights on a CPU: once they have run, bitsandbytes (0.50) cannot give them back, and it has no
-    gradients through them.
+def keep_gradients(network: Any) -> None:
+    """Keeps bitsandbytes (0.50) from repacking 4-bit weights for a CPU, which it does in the first forward pass without
+    gradients: it fails for layers whose width is not a multiple of 32, and later gradients would be wrong without an
+    error.
     """
-    if getattr(network, "is_loaded_in_4bit", False) and input_device(network).type == "cpu":
+    for module in network.modules():
+        if _repacks(module):
+            module.support_avx512bf16_for_cpu = False
+
+
+def require_readable(network: Any, name: str) -> None:
+    """Refuses 4-bit weights in memory that bitsandbytes has repacked for a CPU, or would repack."""
+    if any(map(_repacks, network.modules())):
         raise TrothError(
-            f"{name} has 4-bit weights on the CPU, which bitsandbytes cannot restore after a pass; use "
-            'quantization="8bit", or a GPU'
+            f"{name} has 4-bit weights on the CPU, which bitsandbytes repacks when they are first used, so that "
+            'gradients through them are wrong; let troth load the model: load_model("FOLDER", quantization="4bit")'
         )
+
+
+def _repacks(module: nn.Module) -> bool:
+    """Whether this is a layer with 4-bit weights that are repacked on a CPU."""
+    if not getattr(module, "support_avx512bf16_for_cpu", False):
+        return False
+    weight = getattr(module, "weight", None)
+    return isinstance(weight, Tensor) and weight.device.type == "cpu"
 
 
 def input_device(network: Any) -> torch.device:
