@@ -256,4 +256,4 @@ def test_how_often_a_baseline_is_right(tmp_path, monkeypatch):
         print(f"\nnot worse than before, {name}: {counts[name]}", flush=True)
     assert max(counts[lost][True] for lost in ("all lost", "half lost")) <= 10
     assert counts["as before"][True] >= 160
-    assert counts["as before"][False] <= 10
+    assert counts["as before"][False] <= 16  # 5 % of 200, and what chance adds to that
