@@ -64,7 +64,7 @@ TORCH_INDEX ?=
 test-lowest:
 	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python scripts/release/lowest_versions.py > build/lowest.txt
-	$(LOWEST)/bin/python -m pip install --quiet setuptools $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) --requirement build/lowest.txt
+	$(LOWEST)/bin/python -m pip install --quiet 'setuptools>=77' $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) --requirement build/lowest.txt
 	$(LOWEST)/bin/python -m pip install --quiet --constraint build/lowest.txt --no-build-isolation --editable '.[dev,docs,ray,peft,hpo,gguf]'
 	$(LOWEST)/bin/python -m pytest -m "not full" $(TWO)
 

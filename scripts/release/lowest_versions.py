@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
+EXTRAS = ("hub", "figures", "sql", "serve", "ray", "peft", "hpo", "gguf")  # what users may install and the tests use
+
 
 def lowest() -> Iterator[str]:
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     project = tomllib.loads(text)["project"]
-    extras = [project["optional-dependencies"][name] for name in ("hub", "figures", "sql")]
+    extras = [project["optional-dependencies"][name] for name in EXTRAS]
     for requirement in chain(project["dependencies"], *extras):
         found = re.match(r"([\w-]+)>=([\w.]+)", requirement)
         assert found, f"{requirement} has no lower bound"

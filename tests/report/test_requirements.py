@@ -244,17 +244,18 @@ def test_how_often_a_gate_is_right(tmp_path, monkeypatch):
 
 @pytest.mark.full
 def test_how_often_a_baseline_is_right(tmp_path, monkeypatch):
+    """The explainer led random by 0.3 and has lost all of it, exactly the half that must be kept, or nothing."""
     monkeypatch.setattr(statistics, "RESAMPLES", 499)
     counts = {}
-    for name, gain in {"fallen": 0.0, "as before": 0.3}.items():
+    for name, gain, texts in (("all lost", 0.0, 50), ("half lost", 0.15, 100), ("as before", 0.3, 100)):
         found = [
-            board(tmp_path / f"{name}{seed}", 1000 + seed, 50, gain=gain).require(
-                baseline=board(tmp_path / f"before {name}{seed}", seed, 50, gain=0.3)
+            board(tmp_path / f"{name}{seed}", 1000 + seed, texts, gain=gain).require(
+                baseline=board(tmp_path / f"before {name}{seed}", seed, texts, gain=0.3)
             ).met
             for seed in range(200)
         ]  # fmt: skip
         counts[name] = {met: found.count(met) for met in (True, False, None)}
-    print(f"\nnot worse than before: {counts}")
-    assert counts["fallen"][True] <= 10
+        print(f"\nnot worse than before, {name}: {counts[name]}", flush=True)
+    assert max(counts[lost][True] for lost in ("all lost", "half lost")) <= 10
     assert counts["as before"][True] >= 160
     assert counts["as before"][False] <= 10

@@ -17,8 +17,8 @@ _PARTS = {
     "scikit-learn": "", "pyarrow": "", "datasets": "pip install 'troth[hub]'", "duckdb": "pip install 'troth[sql]'",
     "matplotlib": "pip install 'troth[figures]'", "ray": "pip install 'troth[ray]'",
     "fastapi": "pip install 'troth[serve]'", "peft": "pip install 'troth[peft]'", "optuna": "pip install 'troth[hpo]'",
-    "gguf": "pip install 'troth[gguf]'",
-    "spacy": "pip install 'troth[pos]'",
+    "gguf": "pip install 'troth[gguf]'", "mlflow": "pip install 'troth[mlflow]'",
+    "wandb": "pip install 'troth[wandb]'", "spacy": "pip install 'troth[pos]'",
 }  # fmt: skip
 
 

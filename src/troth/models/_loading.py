@@ -5,7 +5,6 @@ remote code.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.util import find_spec
 from logging import ERROR
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
-from troth.core import trust
+from troth.core import extras, trust
 from troth.core.errors import NoHeadError, TrothError
 from troth.core.hub import offline_where_unreachable, unreachable
 from troth.models import _folder_checks, _placement, _pretrained, families
@@ -163,6 +162,7 @@ def from_pretrained(
                 model, missing, source = _adapted(folder, number_format, network, **placing)
             else:
                 if is_gguf:
+                    extras.require("gguf", f"{name}, a GGUF file,", "gguf")
                     source, options = str(folder.parent), {"gguf_file": folder.name}
                 model, missing = _pretrained.network_of(network.auto, source, number_format, **options, **placing)
             own_files = is_adapter and (folder / "tokenizer_config.json").is_file()
@@ -199,8 +199,7 @@ def from_pretrained(
 
 def _adapted(folder: Path, dtype: torch.dtype, network: Network, **placing: Any) -> tuple[Any, list[str], str]:
     """A base model with its adapter merged into plain layers, and the path of the base."""
-    if find_spec("peft") is None:
-        raise TrothError(f"{folder} is an adapter, and peft is not installed; pip install 'troth[peft]'")
+    extras.require("peft", f"{folder}, an adapter,", "peft")
     config = _folder_checks.adapter_of(folder)
     source = str(config.get("base_model_name_or_path") or "")
     if not source:
