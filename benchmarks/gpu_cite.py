@@ -2,7 +2,7 @@
 
     python benchmarks/gpu_cite.py                   # an NVIDIA GPU, bfloat16: random Llamas of 1B and 8B parameters
     python benchmarks/gpu_cite.py --model FOLDER --texts FILE --device cpu --passages 8 --answer 30   # one CPU thread
-    python benchmarks/gpu_cite.py --write gpu_cite.json …    # only writes the tables of docs/reference/performance.md
+    python benchmarks/gpu_cite.py --write gpu_cite.json …    # only writes the page's tables
 
 A model reads `--tokens` tokens in `--passages` passages of 100 sentences, and an answer of `--answer` tokens. All that
 do the same work take turns. One JSON line per contender: `times` (CPU time on the CPU), `passes`, `gigabytes` (the peak
@@ -56,7 +56,7 @@ PROMPT = "Answer with the help of these passages.\n\n{passages}\n\nQuestion: {qu
 WORDS = vocabulary(1_000)
 LEFT = "not begun: the time is up"
 SOME = "some groups of passages"
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "performance.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "performance_language_models.md"
 MARKS = ("<!-- cite: written by benchmarks/gpu_cite.py -->", "<!-- /cite -->")
 
 
@@ -337,7 +337,7 @@ def main() -> None:
 
 
 def write(files: list[Path]) -> None:
-    """The table of docs/reference/performance.md, from the results of one or more runs."""
+    """The table of docs/reference/performance_language_models.md, from the results of one or more runs."""
     kept = [facts for file in files for facts in json.loads(file.read_text(encoding="utf-8")) if "work" in facts]
     lines = [
         "| device | model | task | by | passes | seconds | times troth | per pass | peak GB | difference |",

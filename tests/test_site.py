@@ -90,7 +90,7 @@ def test_a_method_page_is_made_of_its_file_and_of_an_example_that_was_run():
     assert page.startswith("# leave_one_out\n\nHow much the class's value falls when the unit alone is erased.")
     assert "sᵢ = f(x) − f(x without i)" in page
     assert "n + 1" in page
-    assert "of two words that say the same" in page
+    assert "if two words say the same" in page
     assert "Li, Jiwei" in page
     shown = re.search(r'<span title="([^"]*)"[^>]*>wonderful</span>', page)
     assert float(shown[1]) == pytest.approx(2.98, abs=0.01)  # as `troth explain` prints it

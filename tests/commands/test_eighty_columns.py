@@ -12,6 +12,7 @@ from tests.report.boards import board, many, stored
 
 from troth import cli
 from troth.core.terminal import Console
+from troth.report.answer import cautions
 from troth.report.board import leaderboards
 from troth.report.screen import closing, in_full, table
 from troth.validity.stamp import Stamp
@@ -97,6 +98,7 @@ def test_explain(screen, text):
     assert shown.splitlines()[at + 2] == "" or shown.splitlines()[at + 1] == ""  # a verdict of one or two lines
 
 
+PLAUSIBLE = ("rationale_agreement", "rationale_agreement(top=25)")
 METRICS = ("--metrics", "comprehensiveness,sufficiency", "--workers", "1")
 # Each on a terminal, after the ones before it; a second run has other texts, so the two differ.
 SCREENS = (
@@ -113,7 +115,9 @@ SCREENS = (
     ("check", "--randomization", "--limit", "3", "-e", "gradient"),
     ("sweep", "plan.toml", "--workers", "1"),
     ("sweep", "plan.toml", "--dry-run"),
-    ("verify", "runs/before", "--sample", "1"),
+    ("verify", "runs/before", "--sample", "9"),
+    ("runs", "runs/before"),
+    ("study", "roar", "--only", "synthetic", "--dry-run"),
     ("explain", SHORT, "-e", "gradient", "--record", "records"),
     ("verify", "records"),
     ("explain", SHORT, "--interactions"),
@@ -121,6 +125,7 @@ SCREENS = (
     ("list", "lime"),
     ("list", "comprehensiveness"),
     ("query", "runs/before", "select * from leaderboard"),
+    ("query", "runs/before", "select * from cells"),
     ("report", "runs/before"),
     ("referee", "gradient", "--only", "completeness"),
 )
@@ -128,7 +133,8 @@ SCREENS = (
 EXPLAINED = {
     r"\bcells?\b": r"cells \(pieces of work\)",
     r"\bMaSF\b": r"are erased inputs in distribution\?|compares the model's states",
-    r"\bRACU\b": r"relative to",
+    r"\bRACU\b": r"relative to|RACU = ",
+    r"\bunit\b": r"unit: a word|units?, |units are erased|The (unit|token)'s",
 }
 
 
@@ -146,6 +152,8 @@ def test_screens_of_all_commands(screen, folder, monkeypatch):
         for term, meaning in EXPLAINED.items():
             if re.search(term, shown) and not re.search(meaning, joined(shown)):
                 unexplained[arguments] = term
+        if (first := re.search(r"\bcells?\b.*", joined(shown))) and not first[0].startswith(("cell (p", "cells (p")):
+            unexplained[arguments] = first[0]  # where it first appears, not only somewhere
     assert wide == {}
     assert unexplained == {}
 
@@ -174,6 +182,19 @@ def worst():
         stamps={name: Stamp(0.0004, 0.5) for name in names},
     )  # fmt: skip
     return replace(one, failures={"deep_lift": "it failed " * 20})
+
+
+def test_a_caution_is_one_line_however_many_metrics_it_names():
+    names = [f"normalized_comprehensiveness(ratios=(0.{place},))" for place in range(1, 9)]
+    every = (*names, *PLAUSIBLE)
+    values = {explainer: [0.1] * len(every) for explainer in ("lime", "random")}
+    one = board(values, dict.fromkeys(every, True), plausible=PLAUSIBLE)
+    wide = {key: replace(summary, low=-3.0, high=3.0) for key, summary in one.summaries.items()}
+    one = replace(one, summaries=wide, relative_to=dict.fromkeys(names, "the loss"))
+    beware = [f"Beware: {caution.brief}." for caution in cautions(one)]
+    assert len(beware) == 2
+    assert [line for line in beware if cell_len(line) > WIDTH] == []
+    assert beware[0] == "Beware: unstable (divisor near 0): 8 metrics."
 
 
 def test_the_closing_of_a_bench_is_short():

@@ -40,7 +40,7 @@ def test_a_run_says_how_far_it_is(told):
         assert not told.texts  # what is wrong with a plan is one line
         show(SimpleNamespace(done=3, total=12, left=75.0, failed=1, stopping=False))
         told.wait()
-        assert told.wait().startswith("3 of 12 cells, 1 min 15 s left, 1 failed (after ")
+        assert told.wait().startswith("3 of 12 cells (pieces of work), 1 min 15 s left, 1 failed (after ")
 
 
 def test_nothing_is_said_where_it_is_not_wanted(told):

@@ -59,7 +59,7 @@ def test_agreement_with_humans_is_shown_apart_and_decides_nothing(tmp_path):
     assert both.answer()[1].startswith("The closest: good − liked: +0.")
     (said,) = [line for line in both.answer() if "plausibility" in line]
     assert said.startswith(
-        "rationale_agreement is plausibility (agreement with humans), not faithfulness, and has no part in the "
+        "rationale_agreement is plausibility (agreement with humans), not faithfulness, and does not count in the "
         "ranking: liked 0.9"
     )
 
@@ -72,8 +72,8 @@ def test_ratios_without_bounds_are_shown_and_decide_nothing(tmp_path):
     wide = {**board.summaries, ("good", "normalized_sufficiency"): Summary(20.0, 1.7, 120.0, 40)}
     (said,) = [line for line in replace(board, summaries=wide).answer() if "near 0" in line]
     assert said == (
-        "normalized_sufficiency is relative to what erasing the whole text changes, which is near 0 here: good has "
-        "[1.700, 120.000]. Do not compare its numbers."
+        "normalized_sufficiency is divided by what erasing the whole text changes, which is near 0 here: good has "
+        "[1.700, 120.000]. Do not compare its values."
     )
     tame = {key: Summary(0.5, 0.4, 0.6, 40) for key in board.summaries}
     assert not any("near 0" in line for line in replace(board, summaries=tame).answer())

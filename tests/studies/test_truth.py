@@ -216,14 +216,14 @@ def test_tables_count_the_models_that_were_refused_and_average_the_others():
     first, _ = SECTIONS["metrics"](rows)
     assert [row[0] for row in first.rows] == ["good", "bad"]
     assert first.facts["plain"]["good"]["all"]["mean"] == pytest.approx(0.55)
-    assert "The metric to believe is good: τ 0.55" in first.words
+    assert "The best metric is good: τ 0.55" in first.words
 
 
 def test_the_sentence_names_who_is_ahead_where():
     sure, unsure = crossed_mean([[0.5, 0.6], [0.6, 0.5]]), crossed_mean([[0.1, 0.2], [0.2, 0.1]])
     found = {"a": {"token": sure, "pair": unsure, "all": sure}, "b": {"token": unsure, "pair": sure, "all": unsure}}
     said = believe(found)
-    assert said.startswith("The metric to believe is a: τ 0.55 [")
+    assert said.startswith("The best metric is a: τ 0.55 [")
     assert said.endswith("; b ranks highest for pair.")
 
 

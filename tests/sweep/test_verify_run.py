@@ -284,7 +284,7 @@ def test_the_command(run, place, troth, tmp_path):
     code, out, _ = troth("verify", run, "--sample", "1")
     assert code == 0
     assert "the run holds" in out
-    assert "Seals show damage, not who wrote a file" in out
+    assert "A seal (hash) shows whether a file was damaged, not who wrote it." in out
     sealed_again(run, "metric", better("gradient"))
     code, out, _ = troth("verify", run, "--sample", "100", "--json")
     assert code == 1

@@ -296,7 +296,7 @@ def test_on_the_command_line(tmp_path):
     run = CliRunner().invoke(app, ["explain", "Not a bad film.", "--interactions", "--html", str(page)])
     assert run.exit_code == 0, run.output
     assert "pairs: Not & bad +" in run.output
-    assert "describe all 30 maskings" in " ".join(run.output.split())
+    assert "describe all 30 ways to erase words" in " ".join(run.output.split())
     assert "<svg" in page.read_text()
     run = CliRunner().invoke(app, ["explain", "Not a bad film.", "--interactions", "-e", "leave_one_out", "--json"])
     one, two = json.loads(run.stdout)

@@ -59,7 +59,8 @@ def as_dict(judgment: Rulings | None) -> dict[str, Any]:
 def leave(judgment: Rulings | None, failed: object, aside: bool) -> None:
     """Prints one line per requirement (to standard error if `aside`), and exits with the most severe exit code."""
     for ruling in judgment.rulings if judgment is not None else ():
-        terminal.echo(str(ruling), err=aside)
+        for line in terminal.wrapped(str(ruling), 80):
+            terminal.echo(line, err=aside)
     met = True if judgment is None else judgment.met
     code = NOT_MET if met is False else FAILED if failed else CANNOT_TELL if met is None else 0
     if code:

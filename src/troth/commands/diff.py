@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from troth.commands import _options
-from troth.core import terminal
+from troth.core import numbers, terminal
 from troth.core.errors import TrothError
 from troth.core.sheet import TableCell, without_nan
 from troth.core.terminal import Console
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _SHOWN = 6  # values shown per spec
 _MOST_TEXTS = 10
+_METHODS = "methods."  # prefix of the methods' facts in run.json
+_REPEATED = ("data_fingerprint", "model_fingerprint", "examples")  # specs that the facts of run.json contain as well
+_DIGITS = 12  # shown of a hash
 _NAMING = ("model", "data", "explainer", "metric")  # the last two are always shown
 
 
@@ -88,8 +91,9 @@ def _texts(first: Store, second: Store, page: Path | None, as_json: bool) -> Non
            [[" ".join(filter(None, (cell.text, cell.interval))) for cell in row] for row in sheet.rows])  # fmt: skip
     for note in sheet.notes:
         console.print(note, style="dim", markup=False)
-    console.print("\nThe texts that moved most:", markup=False)
-    for line in drift.lines(found, _MOST_TEXTS):
+    moved = list(drift.lines(found, _MOST_TEXTS))
+    console.print("\nThe texts that moved most:" if moved else "\nNo explanation moved.", markup=False)
+    for line in moved:
         console.print(f"  {line}", markup=False, no_wrap=True, overflow="ellipsis")
     if page is not None:
         console.print(f"\nevery text: {page}", markup=False, soft_wrap=True)
@@ -99,8 +103,13 @@ def _print(found: RunDifference, everything: bool) -> None:
     from troth.report.wording import short_names
 
     console = Console()
-    about = [(key, _value(before), _value(after)) for key, (before, after) in found.about.items()]
-    about += [(key, _values(before), _values(after)) for key, (before, after) in found.specs.items()]
+    about = [_fact(key, before, after) for key, (before, after) in found.about.items()]
+    methods = any(key.startswith(_METHODS) for key in found.about)
+    about += [
+        (key, _values(before), _values(after))
+        for key, (before, after) in found.specs.items()
+        if not (methods and key.removesuffix("_full") in _NAMING[-2:]) and key not in _REPEATED
+    ]
     if about:
         _table(console, ["what differs", "before", "after"], about, numbers=False)
         console.print()
@@ -111,7 +120,7 @@ def _print(found: RunDifference, everything: bool) -> None:
         [
             " · ".join(short.get(str(one.specs[key]), str(one.specs[key])) for key in names if key in one.specs),
             *(f"{cell.text}\n{cell.interval}" for cell in map(_cell, (one.before, one.after))),
-            f"{one.change:+.3f}" + ("\nmoved" if everything and one.moved else ""),
+            numbers.difference(one.change) + ("\nmoved" if everything and one.moved else ""),
         ]
         for one in shown
     ]
@@ -120,10 +129,26 @@ def _print(found: RunDifference, everything: bool) -> None:
         console.print()
     console.print(
         f"{len(found.moved)} of {len(found.numbers)} numbers moved beyond their intervals"
-        + (f"; {found.only[0]} and {found.only[1]} have no counterpart" if any(found.only) else "")
-        + (f"; {found.failed[0]} and {found.failed[1]} cells failed" if any(found.failed) else ""),
+        + (f"; {found.only[0]} of the first run and {found.only[1]} of the second are not in the other"
+           if any(found.only) else "")
+        + (f"; cells (pieces of work) that failed: {found.failed[0]} and {found.failed[1]}"
+           if any(found.failed) else ""),
         markup=False,
-    )
+    )  # fmt: skip
+
+
+def _fact(key: str, before: Any, after: Any) -> tuple[str, str, str]:
+    """A row of the table of differences; hashes are shortened, and a method is named once, next to its options."""
+    if key.startswith(_METHODS) and key.endswith(".spec"):
+        name = key.removeprefix(_METHODS).removesuffix(".spec")
+        options = [
+            "–" if side is None else str(side).removeprefix(name).strip("()") or "no options"
+            for side in (before, after)
+        ]
+        return name, options[0], options[1]
+    if key.endswith("fingerprint"):
+        before, after = (side[:_DIGITS] + "…" if isinstance(side, str) else side for side in (before, after))
+    return key, _value(before), _value(after)
 
 
 def _table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: bool = True) -> None:

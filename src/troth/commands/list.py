@@ -108,6 +108,7 @@ def print_kind(kind: str) -> None:
         console.print(line, soft_wrap=True)
     if kind in ("explainers", "metrics"):
         console.print(Text("passes: texts that the model reads to explain or measure one text of n words", "dim"))
+        console.print(Text("unit: a word, token, sentence or passage; it is erased and gets a score", "dim"))
         console.print(Text("all about one: troth list NAME", "dim"))
     console.print()
 
@@ -117,10 +118,15 @@ def _cut(text: str, width: int | None) -> str:
 
     >>> _cut("the share of the text", 14), _cut("the share", 14)
     ('the share of…', 'the share')
+    >>> _cut("the share of units (Li et al., 2016)", 28)
+    'the share of units…'
     """
     if width is None or len(text) <= width:
         return text
-    return f"{text[:width].rpartition(' ')[0].rstrip(' ,:;(')}…"
+    start = text[:width].rpartition(" ")[0]
+    if start.count("(") > start.count(")"):  # not in the middle of a citation
+        start = start.rpartition("(")[0]
+    return f"{start.rstrip(' ,:;(')}…"
 
 
 def _facts(kind: str, name: str) -> tuple[str, ...]:

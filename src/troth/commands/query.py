@@ -142,7 +142,13 @@ def _print_lists(console: Console, names: Sequence[str], texts: Sequence[Sequenc
         console.print(Text(f"row {number}", style="dim"))
         for name, text in zip(names, row, strict=True):
             head = Text("  " + name + " " * (longest - cell_len(name) + _GAP), style="cyan")
-            console.print(Text.assemble(head, text), soft_wrap=True)
+            room = console.width - head.cell_len
+            if not console.is_terminal or room < _WIDE:
+                console.print(Text.assemble(head, text), soft_wrap=True)
+                continue
+            # Continuation lines start below the value; a value without spaces is broken where the line ends.
+            for place, line in enumerate(Text(text).wrap(console, room, overflow="fold") or [Text()]):
+                console.print(Text.assemble(head if not place else " " * head.cell_len, line))
 
 
 def _text(value: Any) -> str:

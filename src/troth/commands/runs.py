@@ -38,6 +38,7 @@ def runs(
     for one in found:
         table.add_row(*(escape(text) for text in _row(one)))
     console.print(table)
+    console.print("finished, failed: cells (pieces of work)", style="dim")
 
 
 def _row(run: dict[str, Any]) -> list[str]:

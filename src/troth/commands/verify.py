@@ -10,10 +10,10 @@ from troth.core.errors import TrothError
 from troth.core.terminal import Console
 
 _MEANING = (
-    "What holds was computed again from the text, the model and the settings, and came out alike. Times, versions and "
-    "gold labels cannot be computed, and are believed."
+    "A record holds if computing it again from the text, the model and the settings gives the same results. Times, "
+    "versions and gold labels cannot be computed again and are taken from the file."
 )
-_UNSIGNED = "Without a key, a signature shows damage, not who wrote the file."
+_UNSIGNED = "Without a key, a signature shows whether the file was damaged, not who wrote it."
 
 
 def verify(
@@ -28,11 +28,11 @@ def verify(
     allow: _options.Allow = None,
     as_json: _options.Json = False,
 ) -> None:
-    """Recomputes recorded decisions, or a sample of a run, and compares. Exit code 0 if they hold, 1 if not.
+    """Computes recorded decisions, or a sample of a run, again and compares. Exit code 0 if all agree, 1 if not.
 
     Example: troth verify decisions
 
-    The record was made by: troth explain "Not a bad film." --record decisions
+    To write a record: troth explain "Not a bad film." --record decisions
 
     A run: troth verify runs/embedded-reviews-5f2c1a --sample 10
 
@@ -56,6 +56,13 @@ def verify(
         raise SystemExit(1)
 
 
+def _console() -> Console:
+    """Long lines are wrapped in a terminal, and left whole for programs."""
+    console = Console()
+    console.soft_wrap = not console.is_terminal
+    return console
+
+
 def _run(folder: Path, model: str | None, sample: int | None, seed: int, device: str | None, as_json: bool) -> bool:
     from troth.store.store import open_run
     from troth.sweep.verify_run import SAMPLE, verify_run
@@ -66,20 +73,21 @@ def _run(folder: Path, model: str | None, sample: int | None, seed: int, device:
         _options.print_json({**facts, "computed": found.computed, "faults": found.faults,
                              "not_allowed": found.not_allowed})  # fmt: skip
         return found.holds
-    console = Console(soft_wrap=True)
+    console = _console()
     for fault in found.faults:
         console.print(f"fails  {fault}", markup=False, style="bold")
     for words in found.computed:
         if not any(fault.startswith(f"{words}: ") for fault in found.faults):
             console.print(f"holds  {words}", markup=False)
-    again = f"{len(found.computed)} of {found.cells} cells were computed again"
+    again = f"{len(found.computed)} of {found.cells} cells (pieces of work) were computed again"
     state = "the run holds" if found.holds else "the run does not hold"
     console.print(f"{state}: {found.files} files were read, {again}", markup=False)
     if found.not_allowed:
         allowing = " ".join(f"--allow {name}" for name in found.not_allowed)
         console.print(f"cells of your own code were not computed again; to run it: {allowing}", markup=False)
     console.print(
-        "Seals show damage, not who wrote a file; only cells (pieces of work) that were computed again are proved.",
+        "A seal (hash) shows whether a file was damaged, not who wrote it. Only cells that were computed again are "
+        "proved.",
         style="dim", soft_wrap=False,
     )  # fmt: skip
     return found.holds
@@ -97,7 +105,7 @@ def _records(record: Path, model: str | None, key: bytes | None, device: str | N
         ]
         _options.print_json({"holds": held == len(found), "signed": key is not None, "records": about})
         return held == len(found)
-    console = Console(soft_wrap=True)
+    console = _console()
     for each in found:
         if each.holds:
             console.print(f"holds  {each.path.name}", markup=False)

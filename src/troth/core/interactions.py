@@ -85,16 +85,16 @@ class Interactions(Attribution):
         if math.isnan(found.singles):
             return f"The value is the same whichever {unit}s are kept, so no units act together."
         which = (
-            f"foretell {found.maskings:,} random maskings held out"
+            f"predict {found.maskings:,} other random ways to erase {unit}s"
             if found.held_out
-            else f"describe all {found.maskings:,} maskings"
+            else f"describe all {found.maskings:,} ways to erase {unit}s"
         )
         gain = found.with_pairs - found.best_singles
         says = "are needed" if gain >= 0.05 else "add little" if gain > -0.05 else "do not help here"
         return (
             f"Pairs of {unit}s {says}: {unit}s and pairs {which} with R² {found.with_pairs:.2f}, scores of "
             f"single {unit}s with R² {found.best_singles:.2f} at best (Shapley values {found.singles:.2f})."
-        )
+        ).replace(" -", " −")
 
     def strongest(self, most: int) -> list[tuple[Pair, float]]:
         """The strongest pairs that differ significantly from 0, each with its standard error."""

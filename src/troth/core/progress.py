@@ -141,7 +141,7 @@ def run_bar(wanted: bool) -> Iterator[Callable[[Any], None] | None]:
         return
     columns = (
         progress.BarColumn(),
-        progress.TextColumn("{task.completed:.0f} of {task.total:.0f} cells"),
+        progress.TextColumn("{task.completed:.0f} of {task.total:.0f} cells (pieces of work)"),
         progress.TextColumn("{task.description}"),
     )
     begun, last = time.monotonic(), [""]  # no line before the work begins, so that an early error is printed alone
@@ -156,7 +156,7 @@ def run_bar(wanted: bool) -> Iterator[Callable[[Any], None] | None]:
             left = "" if now.left is None else f"{duration(now.left)} left"
             parts = [left, f"{now.failed} failed" if now.failed else "", "stopping …" if now.stopping else ""]
             text = ", ".join(filter(None, parts))
-            last[0] = f"{now.done:.0f} of {now.total:.0f} cells{text and f', {text}'}"
+            last[0] = f"{now.done:.0f} of {now.total:.0f} cells (pieces of work){text and f', {text}'}"
             line.update(task, completed=now.done, total=now.total, description=text)
 
         yield show

@@ -1,6 +1,6 @@
 """How much of the token is mixed into the state that the classifier reads, by ALTI (Ferrando et al., 2022): in each
-layer, a token's share is the reduction in L1 distance to a state that its contribution achieves; the layers' matrices
-are multiplied.
+layer, a token's share is the amount by which its contribution reduces the L1 distance to the new state; the layers'
+matrices are multiplied.
 
 A layer is its attention block: T_j is the contribution of token j including the value bias, with the residual for j =
 i, through the linear part of the first LayerNorm, whose output is y. Shares max(0, ‖y‖₁ − ‖y − T_j‖₁) are divided by
@@ -34,7 +34,7 @@ class Shares(Rollout):
 class Alti(Explainer):
     signed = False
     formula = "s = (A_L · … · A₁)[c],  A[i, j] ∝ max(0, ‖yᵢ‖₁ − ‖yᵢ − Tⱼ‖₁)"
-    pitfalls = "Says what is mixed in, not whether it speaks for the class: the scores are the same for every class."
+    pitfalls = "Shows what is mixed in, not whether it supports the class: the scores are the same for every class."
 
     @per_text
     def ask(self, question: Question) -> Routine[Attribution]:

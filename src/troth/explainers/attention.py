@@ -49,7 +49,7 @@ class Weights(Readout):
 class Attention(Explainer):
     signed = False
     formula = "sᵢ = mean over heads of α[c, i], last layer"
-    pitfalls = "Says where the model looks, not what it does with it: the scores are the same for every class."
+    pitfalls = "Shows where the model looks, not how it uses what it reads: the scores are the same for every class."
 
     def reads(self) -> Weights:
         return Weights()

@@ -47,7 +47,7 @@ class WeightsXGradient(Readout):
 @dataclass(frozen=True)
 class AttentionXGradient(SignedExplainer):
     formula = "sᵢ = mean over heads of α[c, i] · mean over heads of ∂f / ∂α[c, i], last layer"
-    pitfalls = "Sees the last layer only, where states have long been mixed: a token's place is not its word."
+    pitfalls = "Reads the last layer only, where each state already mixes many tokens instead of standing for one."
 
     of: Of = "logit"
     heads: Heads = "mean"

@@ -31,9 +31,7 @@ _BETTER = 1e-4
 class AttributiveMasking(Explainer):
     signed = False
     formula = "s = G(x, prediction),  0 ≤ sᵢ ≤ 1"
-    pitfalls = (
-        "As good as its attribution model: fit one per model and data, and measure it on texts it was not fitted on."
-    )
+    pitfalls = "Only as good as its attribution model: fit one per model and data, and measure it on other texts."
 
     checkpoint: str  # the folder written by `troth fit attributive_masking`
     steps: int = 0

@@ -38,7 +38,7 @@ class BeamSearch(Explainer):
     formula = "sᵢ = n + 1 − place of i in the order π with the largest Σₖ f(x) − f(x without π₁ … πₖ)"
     pitfalls = (
         "Its cost grows with the square of the length. It optimizes what erasure metrics measure, so compare it by "
-        "others, too."
+        "other metrics, too."
     )
 
     width: int = 10

@@ -130,7 +130,7 @@ def _share(parts: Tensor, bias: Tensor, real: Tensor) -> Tensor:
 @dataclass(frozen=True)
 class DecompX(SignedExplainer):
     formula = "f(x) = Σᵢ sᵢ + parts of the special tokens"
-    pitfalls = "Takes attention weights as given: what a word does by steering attention is not in its score."
+    pitfalls = "Treats attention weights as constants, so a word's effect on attention is not part of its score."
 
     @per_text
     def ask(self, question: Question) -> Routine[Attribution]:

@@ -73,7 +73,7 @@ class Lift(Readout):
 @dataclass(frozen=True)
 class DeepLift(SignedExplainer):
     formula = "sᵢ = mᵢ · (xᵢ − rᵢ),  m from the rescale rule,  Σᵢ sᵢ = f(x) − f(r) + gap"
-    pitfalls = "Depends on the reference: with all word vectors 0, that is an input no model was trained on."
+    pitfalls = "Depends on the reference: by default all word vectors are 0, an input that no model was trained on."
 
     baseline: Reference = "zero"
     moves: _Moves = "units"

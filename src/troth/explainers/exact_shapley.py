@@ -23,7 +23,7 @@ _MOST_UNITS = 12
 @dataclass(frozen=True)
 class ExactShapley(SignedExplainer):
     formula = "sᵢ = Σ_S |S|! (n − |S| − 1)! / n! · (f(S ∪ {i}) − f(S))"
-    pitfalls = "Asks about 2ⁿ inputs, most of them far from any text: at most 12 units."
+    pitfalls = "Runs the model on 2ⁿ inputs, most of them unlike any real text; at most 12 units."
 
     of: Of = "logit"
 

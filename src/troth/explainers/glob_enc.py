@@ -32,7 +32,7 @@ class Norms(Rollout):
 @dataclass(frozen=True)
 class GlobEnc(Explainer):
     signed = False
-    formula = "s = (N_L · … · N₁)[c],  N[i, j] = ‖what j hands to i‖₂"
+    formula = "s = (N_L · … · N₁)[c],  N[i, j] = ‖what j passes to i‖₂"
     pitfalls = "Norms have no sign and do not depend on the class; they grow with depth: compare within one model only."
 
     @per_text

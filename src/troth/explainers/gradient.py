@@ -18,7 +18,7 @@ from troth.explainers._gradient_readout import GradientReadout
 class Gradient(Explainer):
     signed = False
     formula = "sᵢ = ‖∂f / ∂eᵢ‖₂,  eᵢ the one-hot vector of token i"
-    pitfalls = "Says how much a token could matter, not which way; where the model is saturated, gradients vanish."
+    pitfalls = "Shows how much a token could matter, not which way; where the model is saturated, gradients vanish."
 
     norm: Literal["l2", "l1"] = "l2"
     of: Of = "logit"

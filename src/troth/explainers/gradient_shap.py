@@ -24,7 +24,7 @@ from troth.maskings.mix import Mix, Reference
 @dataclass(frozen=True)
 class GradientShap(SignedExplainer):
     formula = "sᵢ = mean over samples of (xᵢ − bᵢ) · ∂f/∂xᵢ at b + t (x − b),  b from {r, x},  t from [0, 1]"
-    pitfalls = "Twenty samples are noisy: raise samples, or use integrated_gradients, which draws nothing."
+    pitfalls = "Twenty samples are noisy: raise samples, or use integrated_gradients, which does not sample."
 
     samples: int = 20
     baseline: Reference = "zero"

@@ -32,7 +32,7 @@ from troth.explainers._regression import solve
 @dataclass(frozen=True)
 class KernelShap(SignedExplainer):
     formula = "s = argmin Σ_S w(S) (f(S) − f(∅) − Σ_{i ∈ S} sᵢ)²,  w(S) = (n − 1) / (C(n, |S|) · |S| · (n − |S|))"
-    pitfalls = "An estimate: on long texts it needs many samples. Give tolerance, and read the interval in its note."
+    pitfalls = "An estimate: on long texts it needs many samples. Set tolerance, and see the interval in the note."
 
     samples: int = 1000  # coalitions, without the whole input and the empty one
     of: Of = "logit"

@@ -14,7 +14,7 @@ from troth.explainers import SignedExplainer
 @dataclass(frozen=True)
 class LeaveOneOut(SignedExplainer):
     formula = "sᵢ = f(x) − f(x without i)"
-    pitfalls = "Blind to redundancy: of two words that say the same, neither is missed alone."
+    pitfalls = "Misses redundancy: if two words say the same, erasing either one alone changes little."
 
     of: Of = "logit"
 

@@ -36,7 +36,7 @@ _FIRST = 200  # samples of the first round, or eight per unit if that is more: w
 class Lime(SignedExplainer):
     formula = "s = argmin Σ_z w(z) (f(z) − a − Σᵢ sᵢ zᵢ)² + ridge · ‖s‖²,  w(z) = exp(−d(z)² / (2 · width²))"
     pitfalls = (
-        "Draws at random: another seed gives other scores. Give tolerance, and read the standard error in its note."
+        "Samples at random: another seed gives other scores. Set tolerance, and see the standard error in the note."
     )
 
     samples: int = 1000  # including the whole input, which is the first one

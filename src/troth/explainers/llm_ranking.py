@@ -33,7 +33,7 @@ class LlmRanking(Explainer):
     signed = False
     asks_model = False
     formula = "sᵢ = n, n − 1, … in the order that the language model names them; 0 where it does not"
-    pitfalls = "Says what seems important to a reader, not what the model used: it never asks the model."
+    pitfalls = "Shows what seems important to a reader, not what the model used: the explained model is never run."
 
     model: str
     endpoint: str = ""

@@ -34,7 +34,7 @@ _FEWEST = 4  # pairs needed for an interval
 @dataclass(frozen=True)
 class PartitionShap(SignedExplainer):
     formula = "sᵢ = mean of f(before i, and i) − f(before i) over orders that keep sentences together"
-    pitfalls = "Depends on where sentences end. On long texts it is an estimate: give tolerance."
+    pitfalls = "Depends on where sentences end. On long texts it is an estimate: set tolerance."
 
     samples: int = 2000  # coalitions, besides the whole input and the empty one
     of: Of = "logit"

@@ -14,7 +14,7 @@ class Random(Explainer):
     signed = False
     asks_model = False
     formula = "sᵢ from the uniform distribution on [0, 1)"
-    pitfalls = "Not an explanation: what every explanation has to beat."
+    pitfalls = "Not an explanation, but the baseline that every explanation has to beat."
 
     def ask(self, questions: Sequence[Question]) -> Routine[list[Attribution]]:
         yield from ()

@@ -1,6 +1,6 @@
 """The change of the class's value as the unit alone moves from the mask token to its word vector, while the other units
-do not change (Enguehard, 2023): each score is f(input) − f(unit masked) up to the quadrature; the sum of these errors
-is the gap.
+do not change (Enguehard, 2023): each score is f(input) − f(unit masked) up to the error of the quadrature; the sum of
+these errors is the gap.
 
 Word vectors move, at Gauss–Legendre points; the tokens of a word move together. The paper's code explains the largest
 logit and divides by the L2 norm: `of="largest_logit", normalize=True`.
@@ -28,7 +28,7 @@ _ELEMENTS = 1 << 20  # entries of `keep` per probe, so that the paths of a long 
 @dataclass(frozen=True)
 class SequentialIntegratedGradients(SignedExplainer):
     formula = "sᵢ = (xᵢ − m) · ∫₀¹ ∂f/∂xᵢ at x with unit i at m + t (xᵢ − m) dt"
-    pitfalls = "Costs 50 gradients per unit for nearly the numbers of leave_one_out with the mask token."
+    pitfalls = "Takes 50 gradients per unit, for nearly the same scores as leave_one_out with the mask token."
 
     steps: int = 50
     baseline: Reference = "mask"

@@ -18,7 +18,7 @@ class TextRank(Explainer):
     signed = False
     asks_model = False
     formula = "s(v) = (1 − d) + d · Σ over neighbors u of s(u) / degree(u)"
-    pitfalls = "Never asks the model: a description of the text, for training and as a baseline."
+    pitfalls = "Never runs the model: it describes the text, and serves for training and as a baseline."
 
     window: int = 4
     damping: float = 0.85

@@ -22,7 +22,7 @@ class TfIdf(Explainer):
     asks_model = False
     learns = True
     formula = "s(w) = count(w) · (ln((1 + N) / (1 + N_w)) + 1), divided by the text's norm"
-    pitfalls = "Never asks the model, and depends on the other texts that are explained with it."
+    pitfalls = "Never runs the model, and depends on the other texts that are explained with it."
 
     # The result of `prepare`; not an option, so it is neither shown nor compared.
     fitted: salience.TfIdf | None = field(default=None, repr=False, compare=False)

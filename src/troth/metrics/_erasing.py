@@ -281,8 +281,9 @@ class Normalized(Erasure):
 
     needs_empty = True
     pitfalls = (
-        "Undefined where the empty input predicts as well as the whole; unstable, and far outside [0, 1], where it "
-        "nearly does: a mean may rest on a few such texts (clip=true, or look at the median)."
+        "Undefined if the prediction of the empty input is as high as that of the whole one. If it is nearly as high, "
+        "values are unstable and far outside [0, 1], and a few such texts may determine the mean: use clip=true, or "
+        "look at the median."
     )
 
     ratios: tuple[float, ...] = AOPC_RATIOS

@@ -103,9 +103,9 @@ class SoftErasure(Erasing):
     higher_is_better = True
     pitfalls = (
         "Rewards methods whose scores happen to keep (or erase) more: compare them at equal retention. A sigmoid "
-        "depends on the scale of the scores, so a bench uses one map for all its explainers. Where the empty input "
-        "predicts nearly as well as the whole, values are far outside [0, 1]: clip=true. One draw is noisy: raise "
-        "samples."
+        "depends on the scale of the scores, so a bench uses one map for all its explainers. If the prediction of the "
+        "empty input is nearly as high as that of the whole one, values are far outside [0, 1]: use clip=true. One "
+        "draw is noisy: raise samples."
     )
 
     samples: int = 1

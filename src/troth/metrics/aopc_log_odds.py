@@ -10,7 +10,7 @@ class AopcLogOdds(OverRatios):
     higher_is_better = False
     bounds = "(−∞, ∞)"
     formula = "mean over r = 1, 5, 10, 20, 50 % of log p(x without T_r) − log p(x)"
-    pitfalls = "Not bounded: a few overconfident predictions can carry the mean."
+    pitfalls = "Not bounded: a few overconfident predictions can dominate the mean."
     logs = True
 
     masking: str = field(default="mask_token", kw_only=True)

@@ -13,4 +13,4 @@ class Comprehensiveness(AtRatio):
     higher_is_better = True
     bounds = "[−1, 1]"
     formula = "p(x) − p(x without T)"
-    pitfalls = "A text without its most important words is one the model may never have seen."
+    pitfalls = "The model may never have seen texts like one without its most important words."

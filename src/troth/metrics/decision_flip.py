@@ -24,7 +24,8 @@ class DecisionFlip(Stepwise):
     bounds = "(0, 1]"
     formula = "the smallest k / n with class(x without the top k) ≠ class(x); 1 where there is none"
     pitfalls = (
-        "About the predicted class, whatever class was explained. Texts of the class that empty texts get may not flip."
+        "Measures the predicted class, whatever class was explained. A text whose class the model also predicts for an "
+        "empty text may never flip."
     )
 
     masking: str = "delete"

@@ -14,4 +14,4 @@ from troth.metrics._erasing import PerturbationCurve
 class Deletion(PerturbationCurve):
     higher_is_better = False
     formula = "∫₀¹ p(x without T_r) dr"
-    pitfalls = "Depends on how sure the model is of the whole text: compare methods on the same examples only."
+    pitfalls = "Depends on how certain the model is about the whole text: compare methods on the same examples only."

@@ -1,5 +1,5 @@
 """How much more the target's probability falls when a random part of the units with the highest scores is erased than
-when a random part of the other units is, neither part large enough to make the text unusual (Zheng et al., 2025).
+when a random part of the other units is erased; both parts are too small to make the text unusual (Zheng et al., 2025).
 
 The explanation selects the top `ratio` of the units: at least one, never all. A part of the selected units contains the
 fraction `alpha` of them and at most the fraction `beta` of the whole text, and so does a part of the other units; sizes
@@ -40,8 +40,8 @@ class FFidelity(Erasing):
         "|P| = min(α |T_r|, β n), |R| = min(α (n − |T_r|), β n)"
     )
     pitfalls = (
-        "Blind to the order within the named units. Small by nature, since little is erased: compare methods, not "
-        "metrics. On texts under 1/β units a single unit is more than the share β."
+        "The order within the selected units does not count. Values are small, since little is erased: compare "
+        "methods, not metrics. In a text of fewer than 1/β units a single unit is more than the share β."
     )
 
     ratio: float = 0.2

@@ -18,7 +18,7 @@ class ImportanceCorrelation(Erasing):
     higher_is_better = True
     bounds = "[−1, 1]"
     formula = "Pearson's correlation of sᵢ with p(x) − p(x without i)"
-    pitfalls = "Linear: one outlying unit decides. Favors methods that mask one unit at a time themselves."
+    pitfalls = "Linear, so one outlier can decide. Favors methods that mask one unit at a time themselves."
 
     masking: str = "mask_token"
 

@@ -14,5 +14,5 @@ from troth.metrics._erasing import PerturbationCurve
 class Insertion(PerturbationCurve):
     higher_is_better = True
     formula = "∫₀¹ p(T_r alone) dr"
-    pitfalls = "Depends on what the model says of a wholly masked text: compare methods on the same examples only."
+    pitfalls = "Depends on the prediction for a completely masked text: compare methods on the same examples only."
     inserts = True

@@ -34,8 +34,9 @@ class LinearScore(Erasing):
     bounds = "[−1, 1]"
     formula = "Spearman's ρ, over random S of n / 2 units, of Σ_{i ∈ S} sᵢ with log p(S) / (1 − p(S)),  S alone is kept"
     pitfalls = (
-        "Assumes that effects add up: where units act together, no scores may reach 1. Half of a text is masked, which "
-        "the model may never have seen. Favors methods that are fitted to such subsets themselves (lime, kernel_shap)."
+        "Assumes that effects add up: if units act together, it may be impossible to reach 1. Half of a text is "
+        "masked, which the model may never have seen. Favors methods that are fitted to such subsets themselves "
+        "(lime, kernel_shap)."
     )
 
     samples: int = 64

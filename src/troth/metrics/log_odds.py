@@ -14,7 +14,7 @@ class LogOdds(AtRatio):
     higher_is_better = False
     bounds = "(−∞, ∞)"
     formula = "log p(x without T) − log p(x)"
-    pitfalls = "Not bounded: a few overconfident predictions can carry the mean."
+    pitfalls = "Not bounded: a few overconfident predictions can dominate the mean."
     logs = True
 
     masking: str = field(default="mask_token", kw_only=True)

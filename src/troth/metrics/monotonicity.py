@@ -18,7 +18,7 @@ class Monotonicity(Erasing):
     higher_is_better = True
     bounds = "[0, 1]"
     formula = "share of k with p(lowest k + 1 alone) ≥ p(lowest k alone)"
-    pitfalls = "Blind where units act independently: then every order rises and falls equally often."
+    pitfalls = "Not informative if units act independently: then every order rises and falls equally often."
 
     every: bool = False
     masking: str = "mask_token"

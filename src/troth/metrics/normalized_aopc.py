@@ -41,8 +41,8 @@ class NormalizedAopc(Erasing):
     formula = "(A(π) − min A) / (max A − min A) with A(π) = mean over k = 1 … n of p(x) − p(x without π₁ … πₖ)"
     pitfalls = (
         "Above 8 units it takes up to width · n² forward passes. Bounds found by beam search may be too narrow: raise "
-        "width and see whether they move. Where orders hardly differ, small differences are stretched: look at low and "
-        "high in the record."
+        "width and see whether they change. If all orders are nearly equal, small differences are magnified: look at "
+        "low and high in the record."
     )
 
     width: int = 5

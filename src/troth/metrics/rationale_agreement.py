@@ -30,8 +30,8 @@ class RationaleAgreement(Metric):
     needs_rationale: ClassVar[bool] = True
     bounds: ClassVar[str] = "[0, 1]"
     pitfalls: ClassVar[str] = (
-        "Plausibility, not faithfulness: a model may be right for reasons no human gave. With k top and m marked units "
-        "it cannot exceed 2·min(k, m)/(k + m)."
+        "Measures plausibility, not faithfulness: a model may be right for reasons that no human gave. With k top "
+        "and m marked units it cannot exceed 2·min(k, m)/(k + m)."
     )
 
     top: int | None = None  # None: as many as the human marked

@@ -50,7 +50,8 @@ class Sensitivity(Metric):
     bounds = "[0, ∞)"
     formula = "max over y near x of ‖s(y) − s(x)‖ / ‖s(x)‖"
     pitfalls = (
-        "Stability, not faithfulness: what ignores the model scores 0. A method that draws pays for its own chance too."
+        "Measures stability, not faithfulness: a method that ignores the model scores 0. The randomness of a method "
+        "that samples counts, too."
     )
 
     samples: int = 5

@@ -27,7 +27,7 @@ class Sparsity(Metric):
     higher_is_better = None
     bounds = "[0, 1]"
     formula = "Σ_{i ∈ T} |sᵢ| / Σᵢ |sᵢ|"
-    pitfalls = "Says how concentrated an explanation is, not whether it is right."
+    pitfalls = "Shows how concentrated an explanation is, not whether it is right."
 
     ratio: float = 0.2
     top: int | None = None

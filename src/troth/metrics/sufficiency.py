@@ -14,5 +14,5 @@ class Sufficiency(AtRatio):
     higher_is_better = False
     bounds = "[−1, 1]"
     formula = "p(x) − p(T alone)"
-    pitfalls = "A few words alone are far from any text the model was trained on."
+    pitfalls = "A few words alone are unlike any text that the model was trained on."
     keeps_top = True

@@ -9,12 +9,13 @@ import numpy as np
 
 from troth.core import numbers
 from troth.report.comparing import RANDOM
-from troth.report.wording import joined, short_names
+from troth.report.wording import fitting, joined, short_names
 from troth.store.records import own_methods
 
 if TYPE_CHECKING:
     from troth.report.board import Leaderboard
 
+_ONE_LINE = 80 - len("Beware: .")  # length of a caution in a few words
 CHECK = "the check whether masked inputs are in distribution"
 _WIDE = 2.0  # width of an interval of a value that should lie in [0, 1], which shows that the divisor is close to 0
 
@@ -128,7 +129,7 @@ def _blunt(board: Leaderboard) -> list[Caution]:
         return []
     return [
         Caution(
-            f"nothing beats random on {joined(blunt, 2)}",
+            f"{(words := 'nothing beats random on ')}{fitting(blunt, _ONE_LINE - len(words))}",
             f"Nothing is better than random on {joined(blunt)}: what decides here are the other metrics.",
         )
     ]
@@ -141,17 +142,17 @@ def _unbounded(board: Leaderboard) -> list[Caution]:
         wide = {name: some for name, some in board.of_metric(metric).items() if some.high - some.low > _WIDE}
         if not wide:
             continue
-        decided = "; what decides are the examples' own areas" if metric in board.deciding else ""
+        decided = "; the verdict compares the areas of the examples instead" if metric in board.deciding else ""
         name, widest = max(wide.items(), key=lambda item: item[1].high - item[1].low)
         wild.append(names[metric])
         lines.append(
-            f"{names[metric]} is relative to {divisor}, which is near 0 here: {name} has "
-            f"{numbers.interval(widest.low, widest.high)}. Do not compare its numbers{decided}."
+            f"{names[metric]} is divided by {divisor}, which is near 0 here: {name} has "
+            f"{numbers.interval(widest.low, widest.high)}. Do not compare its values{decided}."
         )
     if not wild:
         return []
-    near = "it is" if len(wild) == 1 else "they are"
-    return [Caution(f"do not compare values of {joined(wild, 2)}: {near} divided by nearly 0", " ".join(lines))]
+    words = "unstable (divisor near 0): "
+    return [Caution(words + fitting(wild, _ONE_LINE - len(words)), " ".join(lines))]
 
 
 def _plausible(board: Leaderboard) -> list[Caution]:
@@ -163,14 +164,14 @@ def _plausible(board: Leaderboard) -> list[Caution]:
         values = [f"{name} {board.summaries[name, metric].value:.3f}" for name in ordered
                   if name in (ordered[0], RANDOM) and (name, metric) in board.summaries]  # fmt: skip
         lines.append(
-            f"{names[metric]} is plausibility (agreement with humans), not faithfulness, and has no part in the "
+            f"{names[metric]} is plausibility (agreement with humans), not faithfulness, and does not count in the "
             f"ranking: {', '.join(values)}."
         )
     if not lines:
         return []
-    shown = joined([names[metric] for metric in board.plausible], 2)
-    which = "is agreement" if len(lines) == 1 else "are agreement"
-    return [Caution(f"{shown} {which} with humans, not faithfulness", " ".join(lines))]
+    words = f"{'is' if len(lines) == 1 else 'are'} agreement with humans, not faithfulness"
+    shown = fitting([names[metric] for metric in board.plausible], _ONE_LINE - len(words) - 1)
+    return [Caution(f"{shown} {words}", " ".join(lines))]
 
 
 def pairs(board: Leaderboard, most: int | None = None) -> list[str]:

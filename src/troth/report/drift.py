@@ -94,7 +94,7 @@ class Drift:
     def notes(self) -> list[str]:
         """Notes on how to read the numbers."""
         lines = [
-            "Distance: 1 − Spearman's correlation of the words' magnitudes, 0 for the same ranking. Noise: the same "
+            "Distance: 1 − Spearman's correlation of the absolute scores, 0 for the same ranking. Noise: this distance "
             "between seeds of one run. Moved by: distance − noise, with its 95 % interval over texts."
         ]
         if max(self.seeds) < 2:
@@ -102,12 +102,13 @@ class Drift:
         else:
             chance = math.comb(sum(self.seeds), self.seeds[0]) / (2 if self.seeds[0] == self.seeds[1] else 1)
             lines.append(
-                "Moved: farther apart between the runs than any two seeds of one run; with so many seeds chance alone "
-                f"does that in at most 1 of {chance:,.0f} texts."
+                "Moved: the runs differ by more than any two seeds of one run do. With so many seeds, this happens by "
+                f"chance in at most 1 of {chance:,.0f} texts."
             )
         if self.left_out:
             lines.append(
-                f"{self.left_out} explanations were left out: they have other units in the other run, or rank nothing."
+                f"{self.left_out} explanations were left out: their units differ between the runs, or "
+                "all their scores are equal."
             )
         return lines
 
@@ -183,7 +184,7 @@ def _labels(store: Store) -> Sequence[str]:
 
 def lines(found: Drift, most: int) -> Iterator[str]:
     """The texts that moved most, over all explainers but random."""
-    every = [one for name, some in found.texts.items() if name != "random" for one in some]
+    every = [one for name, some in found.texts.items() if name != "random" for one in some if one.distance > _ROUNDING]
     for one in sorted(every, key=lambda one: -one.excess)[:most]:
         first, second = (
             decision(side, labels) for side, labels in zip((one.before, one.after), found.labels, strict=True)

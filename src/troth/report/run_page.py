@@ -51,19 +51,21 @@ _GLOSSARY = {
     "letters": "Explainers that share a letter do not differ significantly on that metric.",
     "random": "An explainer with random scores. An explainer that is no better than random explains nothing.",
     "passes": "The number of forward and backward passes of the model per example.",
-    "validity": "Whether the erased inputs still look like what the model was trained on; if not, a metric may measure "
-    "confusion instead of faithfulness.",
+    "validity": "Whether the erased inputs are similar to the inputs that the model was trained on. If not, a metric "
+    "may measure the effect of unusual inputs instead of faithfulness.",
     "diagnosticity": "How often a metric ranks a real explanation above a random one. At one half the metric cannot "
     "tell them apart.",
     "ACU": "Area between the curves of performance under erasure: the curve of a random order minus that of the "
     "explainer's order.",
-    "RACU": "ACU relative to an explanation that takes all performance away at once.",
+    "RACU": "ACU divided by the ACU of an ideal explanation, whose first erased units already lower performance to "
+    "that of an empty text. 0 is no better than random.",
     "agreement": "Between explainers: the rank correlation of their scores in a text. Between metrics: Kendall's τ "
     "of their rankings.",
-    "calibration": "Whether the model's confidence matches its accuracy. The calibration error is the mean distance "
+    "calibration": "Whether the model's confidence matches its accuracy. The calibration error is the mean difference "
     "between the two.",
     "plausibility": "Agreement with what people marked; it says nothing about what the model relied on.",
-    "p-value": "The share of inputs of the kind the model was trained on that are at least as unusual as this one.",
+    "p-value": "Of a test of two explainers: how probable a difference at least this large would be if they were "
+    "equally good. Of MaSF: the share of inputs like those in training that are at least as unusual as this one.",
 }
 # With this policy, the browser blocks everything from elsewhere.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'"

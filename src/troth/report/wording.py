@@ -55,3 +55,17 @@ def joined(names: Sequence[str], most: int | None = None) -> str:
     if most is not None and len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} more"]
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def fitting(names: Sequence[str], room: int) -> str:
+    """Joins as many names as fit into `room` characters; the rest as a number.
+
+    >>> fitting(["deletion", "insertion", "log_odds"], 40), fitting(["deletion", "insertion", "log_odds"], 30)
+    ('deletion, insertion and log_odds', 'deletion and 2 more')
+    >>> fitting(["deletion", "insertion", "log_odds"], 10)
+    '3 metrics'
+    """
+    for most in range(len(names), 1 if len(names) > 1 else 0, -1):
+        if len(text := joined(names, most)) <= room:
+            return text
+    return f"{len(names)} metrics" if len(names) > 1 else names[0]

@@ -100,16 +100,16 @@ def sentence(attributions: Sequence[Attribution]) -> str:
     if found.tied:
         tied = ", ".join([name, *(names[place] for place in found.tied[:-1])])
         return (
-            f"Cannot tell {tied} and {names[found.tied[-1]]} apart on this text: they differ no more than random "
-            f"choices of {units} do ({p_value(found.lead)})."
+            f"Cannot tell {tied} and {names[found.tied[-1]]} apart on this text: they differ no more than two "
+            f"random choices of {units} do ({p_value(found.lead)})."
         )
     if len(proofs) == 1:
         return f"{name} beats random {units} on this text ({p_value(found.chance)})."
     others = [place for place in range(len(proofs)) if place != found.leader]
     nearest = min(others, key=lambda place: proofs[place].without_top)
     return (
-        f"Most faithful on this text: {name}. Its lead over {names[nearest]} is larger than "
-        f"between random choices of {units} ({p_value(found.lead)})."
+        f"Most faithful on this text: {name}. It differs from {names[nearest]} by more than "
+        f"two random choices of {units} do ({p_value(found.lead)})."
     )
 
 

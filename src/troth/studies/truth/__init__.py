@@ -1,7 +1,7 @@
 """Ground truth: which explainers and which metrics find what a model really uses, where that is known?
 
 Shortcuts are planted in a data set (Bastings et al., 2022), models are trained on it, and those that provably use the
-shortcut are explained. Explainers are judged by how high they rank the words that decide. Metrics are judged by whether
+shortcut are explained. Explainers are judged by how high they rank the deciding words. Metrics are judged by whether
 they rank explanations of one text as the truth does: those of the explainers, and synthetic explanations of known
 quality, which are the truth mixed with increasing noise.
 """
@@ -48,7 +48,7 @@ METRICS = (
 class Truth(TrainedStudy[TruthExperiment]):
     parts: ClassVar[Mapping[str, str]] = {
         "models": "Which models provably use the shortcut they were trained on",
-        "explainers": "Where explainers place the words that decide",
+        "explainers": "Where explainers rank the deciding words",
         "metrics": "Which metrics rank explanations as the truth does",
         "in_distribution": "Whether a metric is more often wrong where its erased texts are out of distribution",
     }

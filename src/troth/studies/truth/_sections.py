@@ -103,16 +103,16 @@ def models(rows: KeptRows) -> Iterator[Section]:
         "one missing",
     )
     words = (
-        f"{kept} of {counted(trained, 'model')} provably use the shortcut; the others are left out below. Shares "
-        "of the texts in which the model says what the shortcut says: as planted; with the words that decide "
-        "changed so that the label is the other one; with the planted words changed that do not decide. Where a word "
-        "is missing that is needed, nothing tells the label, and half is chance."
+        f"{kept} of {counted(trained, 'model')} provably use the shortcut; the others are left out below. The columns "
+        "show the share of texts for which the model predicts what the shortcut decides: as planted; with the "
+        "deciding words changed so that the label changes; with the other planted words changed. If a needed word is "
+        "missing, nothing decides the label, and chance level is one half."
     )
     yield Section("models", "Which models use the shortcut", columns, table, words, facts)
 
 
 def explainers(rows: KeptRows) -> Iterator[Section]:
-    """Where explainers place the words that decide."""
+    """Where explainers rank the deciding words."""
     shortcuts = rows.names(2)
     for recipe in rows.names(3):
         found = {
@@ -124,9 +124,9 @@ def explainers(rows: KeptRows) -> Iterator[Section]:
         }
         columns = ("explainer", *shortcuts, *(f"all: {what}" for what in _PLACES.values()))
         words = (
-            "By shortcut: average precision of the words that decide, in the order of the scores (1: before all "
-            "others). Precision at k: their share among as many top words. Share of sizes: of the sum of absolute "
-            f"scores. {_INTERVALS}"
+            "By shortcut: the average precision of the deciding words in the order of the scores (1: they rank above "
+            "all others). Precision at k: their share of the top k words, if there are k of them. Share of sizes: "
+            f"their share of the sum of absolute scores. {_INTERVALS}"
         )
         table = _table(found, "average_precision")
         yield Section("explainers", f"Explainers on {recipe} models", columns, table, words, {recipe: _plain(found)})
@@ -144,8 +144,8 @@ def metrics(rows: KeptRows) -> Iterator[Section]:
             for name in rows.abouts("tau_mixed")
         }
         words = (
-            "Kendall's τ-b between a metric's ranking of five explanations of one text, the truth mixed with 0 to "
-            "100 % of noise, and their ranking by where they place the words that decide. "
+            "Kendall's τ-b between a metric's ranking of five explanations of one text, which are the truth mixed with "
+            "0 to 100 % of noise, and their ranking by where they place the deciding words. "
             f"{_INTERVALS} {believe(found)}"
         )
         overall = {name: each["all"] for name, each in found.items()}
@@ -156,15 +156,16 @@ def metrics(rows: KeptRows) -> Iterator[Section]:
         )  # fmt: skip
         more = {name: {what: rows.mean(name, what, None, recipe) for what in _MORE} for name in found}
         words = (
-            "Pairs right: of the pairs of explanations that the truth orders; a tie is half. τ, explainers: as above, "
-            "of the explainers. τ of means: of the explainers' means over texts, by model. Diagnosticity: share of "
-            "texts in which an explainer scores better than random. Truth wins: share of the explanations that place "
-            "the words worse which the truth beats. Truth is best: share of the models in which no mean of the mixed "
-            "ones is better. τ, only noise: of explanations that are nothing but noise, in an order without meaning."
+            "Pairs right: the share of pairs of explanations of different quality that the metric orders correctly; a "
+            "tie counts as one half. τ, explainers: τ as above, but of the explainers. τ of means: τ of the "
+            "explainers' means over texts, by model. Diagnosticity: the share of texts for which an explainer scores "
+            "better than random. Truth wins: the share of worse explanations that the true one beats. Truth is best: "
+            "the share of models for which no mixed explanation has a better mean. τ, only noise: τ of explanations "
+            "that consist of noise only, against an arbitrary order."
         )
         short = [name for name, each in more.items() if each["truth_first"].mean < 1]
         if short:
-            words += f" In some models the truth is not best by {', '.join(short)}."
+            words += f" For some models the truth does not have the best mean by {', '.join(short)}."
         title = f"Metrics on {recipe} models, all shortcuts"
         yield Section("metrics", title, ("metric", *_MORE.values()), _table(more, "ordered_mixed"), words,
                       {f"{recipe}, more": _plain(more)})  # fmt: skip
@@ -177,9 +178,9 @@ def believe(found: Mapping[str, Mapping[str, CrossedMean]]) -> str:
         return ""
     best = max(means, key=lambda name: means[name].mean)
     close = [name for name, each in means.items() if name != best and each.high >= means[best].low]
-    said = f"The metric to believe is {best}: τ {with_interval(means[best][:3], 2)}"
+    said = f"The best metric is {best}: τ {with_interval(means[best][:3], 2)}"
     if close:
-        said += f", with an interval that {', '.join(close)} overlap{'s' if len(close) == 1 else ''}"
+        said += f"; its interval overlaps with {'that' if len(close) == 1 else 'those'} of {', '.join(close)}"
     ahead: dict[str, list[str]] = {}
     for shortcut in [name for name in found[best] if name != "all"]:
         first = max(means, key=lambda name: np.nan_to_num(found[name][shortcut].mean, nan=-2.0))
@@ -201,9 +202,10 @@ def in_distribution(rows: KeptRows) -> Iterator[Section]:
         facts[name] = {"in": inside, "out": outside, "difference": difference, "p": p}
     columns = ("metric", "models in", "pairs right", "models out", "pairs right", "in less out", "p")
     words = (
-        "Texts masked at random as the metric masks are in distribution for a model (no evidence against, "
-        f"p ≥ {LEVEL}, calibrated MaSF) or out of it. Pairs right: of explanations of known quality, by model; "
-        "[95 % intervals] over models. p: Student's test of models that are in against models that are out."
+        "Models are *in* if texts that are masked at random with the masking of the metric are in distribution (no "
+        f"evidence against, p ≥ {LEVEL}, calibrated MaSF), otherwise *out*. Pairs right: the share of pairs of "
+        "explanations of known quality that the metric orders correctly, by model; [95 % intervals] over models. p: "
+        "Student's t-test of *in* against *out*."
     )
     title = "Does the stamp tell where a metric misleads?"
     yield Section("in_distribution", title, columns, table, words, facts)
