@@ -91,7 +91,7 @@ def summary(rows: list[Measured]) -> str:
         f"{len(works)} tasks with the same scores: two encoders, texts of 12 to 512 tokens.",
     ]
     for name, own in by_library(rows).items():
-        lines.append(f"- {name}: {span(own)} as fast ({', '.join(dict.fromkeys(row.work for row in own))}).")
+        lines.append(f"- {span(own)} as fast as **{name}** ({', '.join(dict.fromkeys(row.work for row in own))}).")
     lines += [
         f"- **Slower**: {', '.join(slower) or 'troth is not slower in any of these tasks'}.",
         f"- **Memory**: in {len(more)} of {len(compared)} comparisons troth takes more memory than the other library, "
@@ -116,7 +116,7 @@ def draw(rows: list[Measured]) -> None:
     axes.axvline(1, color="black", linewidth=1)
     axes.set_yticks(range(len(libraries)), list(libraries))
     axes.set_xlim(left=0)
-    axes.set_xlabel("time of the library, troth = 1; one point per work")
+    axes.set_xlabel("time of the library, troth = 1; one point per task")
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(FIGURE, metadata={"Date": None})
 

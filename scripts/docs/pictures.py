@@ -46,7 +46,7 @@ def explained() -> Console:
 
 def benched(run: str) -> Console:
     """What `troth bench` prints in the end."""
-    console = _terminal(112)
+    console = _terminal(80)
     board = leaderboards(open_run(run))[0]
     console.print(table(board, width=console.width))
     console.print()
@@ -62,6 +62,7 @@ def _terminal(width: int) -> Console:
 
 def _save(console: Console, name: str, title: str) -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
+    console.print()  # underscores in the last line of a picture would be cut
     (IMAGES / name).write_text(console.export_svg(title=title, code_format=_FORMAT), encoding="utf-8")
 
 

@@ -194,7 +194,7 @@ def test_a_caution_is_one_line_however_many_metrics_it_names():
     beware = [f"Beware: {caution.brief}." for caution in cautions(one)]
     assert len(beware) == 2
     assert [line for line in beware if cell_len(line) > WIDTH] == []
-    assert beware[0] == "Beware: unstable (divisor near 0): 8 metrics."
+    assert beware[0] == "Beware: 8 metrics are unstable (divisor ≈ 0)."
 
 
 def test_the_closing_of_a_bench_is_short():

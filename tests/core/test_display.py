@@ -101,7 +101,7 @@ def test_methods_stand_side_by_side(explained):
     grids = [facts for tag, facts in page.tags if "grid-template-columns" in (facts.get("style") or "")]
     assert len(grids) == 2  # a row of methods per text
     assert page.text.index("leave_one_out") < page.text.index("gradient") < page.text.rindex("leave_one_out")
-    assert "scores under 20 % of the largest of a text are not marked" in page.text
+    assert "scores under 20 % of the largest score of a text are not marked" in page.text
     titles = [facts["title"] for _, facts in page.tags if "title" in facts]
     assert titles == [
         f"{score:+.4g}" for row in zip(*explained.values(), strict=True) for each in row for score in each.scores

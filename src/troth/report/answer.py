@@ -151,8 +151,8 @@ def _unbounded(board: Leaderboard) -> list[Caution]:
         )
     if not wild:
         return []
-    words = "unstable (divisor near 0): "
-    return [Caution(words + fitting(wild, _ONE_LINE - len(words)), " ".join(lines))]
+    words = f"{'is' if len(wild) == 1 else 'are'} unstable (divisor ≈ 0)"
+    return [Caution(f"{fitting(wild, _ONE_LINE - len(words) - 1)} {words}", " ".join(lines))]
 
 
 def _plausible(board: Leaderboard) -> list[Caution]:

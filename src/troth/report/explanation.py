@@ -240,11 +240,11 @@ def legend(
         matters = "the value, either way" if is_value else f"{thing}, toward it or away from it"
         yield f"{either} matters to {matters}"
     if attributions:
-        yield f"scores under {percent(FAINT)} of the largest of a text are not marked"
+        yield f"scores under {percent(FAINT)} of the largest score of a text are not marked"
     ways = {(proof.masking, each.question.encoding.unit_kind): "" for each in attributions if (proof := each.proof)}
     for masking, kind in ways:
         how = "deleted" if masking == "delete" else f"erased by {masking}"
-        yield f"{kind}s are {how}; of random {kind}s, the range of 95 % of choices"
+        yield f"{kind}s are {how}; the range covers 95 % of the random choices of {kind}s"
 
 
 def legend_html(attributions: Sequence[Attribution]) -> str:

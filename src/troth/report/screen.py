@@ -29,6 +29,7 @@ _GAP = 2
 _FIRST = "explainer"
 _CHECK = "validity"  # label of the row that tests whether erased inputs are in distribution
 _VERDICT, _CAUTIONS = 5, 3  # maximum number of lines
+_SLACK = 4  # columns by which a heading may widen its cells
 _OWN = 2  # number of the user's methods
 _SPACE = r"(?<= )(?<!by )(?![↑↓])"  # a heading is broken before "by mask_token ↑", but not within it
 _BREAK = rf"{_SPACE}|(?<=_)"
@@ -43,9 +44,14 @@ class _Column(NamedTuple):
 
     @property
     def width(self) -> int:
-        """The width of the cells or, if larger, of the longest part of the heading."""
-        parts = re.split(_BREAK, self.head)
-        return max(map(cell_len, [*parts, *(text.plain for text in self.texts), self.check or ""]))
+        """The width of the cells or, if larger, of the longest part of the heading; names that are only a little wider
+        than the cells are not broken.
+        """
+        cells = max(map(cell_len, [*(text.plain for text in self.texts), self.check or ""]))
+        longest = max(map(cell_len, re.split(_SPACE, self.head)))
+        if longest <= cells + _SLACK:
+            return max(cells, longest)
+        return max([cells, *map(cell_len, re.split(_BREAK, self.head))])
 
     @property
     def heading(self) -> list[str]:

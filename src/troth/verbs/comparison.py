@@ -108,8 +108,8 @@ def sentence(attributions: Sequence[Attribution]) -> str:
     others = [place for place in range(len(proofs)) if place != found.leader]
     nearest = min(others, key=lambda place: proofs[place].without_top)
     return (
-        f"Most faithful on this text: {name}. It differs from {names[nearest]} by more than "
-        f"two random choices of {units} do ({p_value(found.lead)})."
+        f"Most faithful on this text: {name}. It differs from {names[nearest]} more than two random choices of "
+        f"{units} usually differ ({p_value(found.lead)})."
     )
 
 
