@@ -46,7 +46,9 @@ def fit(
     trials_per_metric: Annotated[bool, "One search per metric, as in the paper, instead of one for all."] = False,
     search: Annotated[str, "Search: tpe (needs Optuna), sobol or random; auto: tpe if it is installed."] = "auto",
     units: _options.Units = "token",
-    variant: Annotated[str, "paper; or released, with a divided label encoding and --backbone explained."] = "paper",
+    variant: Annotated[
+        str, "paper, or released: as in the authors' code, with a divided label encoding and --backbone explained."
+    ] = "paper",
     asked: Asked = dict,
     seed: _options.Seed = 0,
     device: _options.Device = None,

@@ -43,7 +43,9 @@ def train(
     clip: Annotated[float | None, "Maximum norm of the gradient."] = None,
     class_weights: Annotated[str | None, "Class weights of the loss: balanced, or one number per class: 1,2.5."] = None,
     metric: Annotated[str | None, "Validation metric: accuracy, macro_f1, micro_f1, matthews or auroc."] = None,
-    best_by: Annotated[str | None, "Epoch that is kept, by validation: metric, loss or last."] = None,
+    best_by: Annotated[
+        str | None, "Keep the epoch with the best validation metric or loss, or the last one: metric, loss or last."
+    ] = None,
     precision: Annotated[str | None, "Mixed precision: auto, no, fp16 or bf16."] = None,
     seed: _options.Seed = 0,
     validation: Annotated[str | None, "Other data for validation."] = None,
@@ -62,7 +64,8 @@ def train(
     """Trains a classifier: plainly, with masked inputs, or guided by the salience of words.
 
     The recipe masked keeps erased inputs in distribution, so that faithfulness can be measured by erasing. The recipe
-    salience makes attention follow salient words; in our experiments attention explained no more faithfully for it.
+    salience makes attention follow salient words; in our experiments this did not make it more
+    faithful.
 
     An interrupted training resumes when the same command is run again. Several GPUs: accelerate launch -m troth train …
 

@@ -1,5 +1,6 @@
 """A unit's tokens are removed: a shorter row with new positions (DeYoung et al., 2020). If all units are deleted, the
-special tokens remain. A word whose label a token classifier is asked about is replaced by a mask token instead.
+special tokens remain. If the label of a word is explained (token classification), this word is replaced by a mask token
+instead.
 """
 
 from dataclasses import dataclass, replace
