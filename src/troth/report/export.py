@@ -38,6 +38,7 @@ caption { text-align: left; font-weight: 600; padding: .3rem 0; }
 th, td { padding: .25rem .7rem; text-align: right; }
 tr { border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
 th:first-child, td:first-child { text-align: left; }
+@media (max-width: 30rem) { th, td { padding: .25rem .35rem; } }
 small, .muted { opacity: .7; }
 section { margin: 1.2rem 0; overflow-x: auto; }
 """
