@@ -180,7 +180,7 @@ def test_on_the_command_line(tmp_path):
         model += ["--continuation", WRITTEN, "-e", "leave_one_out", "--model-option", "prices=[1, 2]"]
         planned = CliRunner().invoke(app, [*model, "--dry-run"])
         assert planned.exit_code == 0, planned.output
-        assert "requests and" in planned.output
+        assert "at most about 2 requests and" in planned.output  # the method's and the proof's
         assert "at the prices given" in planned.output
         assert not server.seen
         stopped = CliRunner().invoke(app, [*model, "--max-requests", "1"])

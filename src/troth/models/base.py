@@ -118,8 +118,8 @@ class TextClassifier(Shown, ABC):
         """The cost so far, in words, where it is counted: for a model behind an endpoint."""
         return ""
 
-    def expected(self, passes: int, examples: Sequence[Example]) -> str:
-        """What so many passes over these examples would cost at most, in words, where that is counted."""
+    def expected(self, passes: Sequence[int], examples: Sequence[Example]) -> str:
+        """What the passes of each step over these examples would cost at most, in words, where that is counted."""
         return ""
 
     @property
