@@ -118,8 +118,10 @@ class TextClassifier(Shown, ABC):
         """The cost so far, in words, where it is counted: for a model behind an endpoint."""
         return ""
 
-    def expected(self, passes: int, examples: Sequence[Example]) -> str:
-        """What so many passes over these examples would cost at most, in words, where that is counted."""
+    def expected(self, passes: int, examples: Sequence[Example], rounds: int = 1) -> str:
+        """What so many passes over these examples would cost at most, in words, where that is counted. A method asks in
+        `rounds`: later ones depend on the answers to earlier ones, so they cannot share a request.
+        """
         return ""
 
     @property
