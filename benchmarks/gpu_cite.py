@@ -3,7 +3,7 @@
     python benchmarks/gpu_cite.py                   # an NVIDIA GPU, bfloat16: random Llamas of 1B and 8B parameters
     python benchmarks/gpu_cite.py --model FOLDER --texts FILE --device cpu --passages 8 --answer 30 --rows 1 \
         --rounds 2 --no-sentences --features 8 --seconds 3000    # one CPU thread
-    python benchmarks/gpu_cite.py [--device cpu] --write gpu_cite.json …    # only writes a table of performance.md
+    python benchmarks/gpu_cite.py [--device cpu] --write gpu_cite.json …    # only writes a table of citing_speed.md
 
 A model reads `--tokens` tokens in `--passages` passages of 100 sentences, and an answer of `--answer` tokens. All that
 do the same work take turns. One JSON line per contender: `times` (CPU time on the CPU), `passes`, `gigabytes` (the peak
@@ -57,7 +57,7 @@ PROMPT = "Answer with the help of these passages.\n\n{passages}\n\nQuestion: {qu
 WORDS = vocabulary(1_000)
 LEFT = "not begun: the time is up"
 SOME = "some groups of passages"
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "performance.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "citing_speed.md"
 MARKS = {
     "cuda": ("<!-- cite: written by benchmarks/gpu_cite.py -->", "<!-- /cite -->"),
     "cpu": ("<!-- cite on a CPU: written by benchmarks/gpu_cite.py -->", "<!-- /cite on a CPU -->"),
@@ -340,7 +340,7 @@ def main() -> None:
 
 
 def write(files: list[Path], marks: tuple[str, str]) -> None:
-    """A table of docs/reference/performance.md, from the results of one or more runs."""
+    """A table of docs/reference/citing_speed.md, from the results of one or more runs."""
     kept = [facts for file in files for facts in json.loads(file.read_text(encoding="utf-8")) if "work" in facts]
     lines = [
         "| device | model | task | by | passes | seconds | times troth | per pass | peak GB | difference |",

@@ -138,7 +138,7 @@ def test_a_trained_masking_is_read_from_train_json(tmp_path):
         ({"choices": 19}, "at least 20 random choices, not 19"),
         ({"ratio": 0.0}, "the share of units that a proof erases must be above 0, not 0.0"),
         ({"ratio": 2}, "a ratio must lie in"),
-        ({"masking": "soft"}, "soft does not"),
+        ({"masking": "soft"}, "soft draws at random"),
     ],
 )
 def test_bad_options(options, line):
@@ -149,7 +149,7 @@ def test_bad_options(options, line):
 
 def test_another_model_is_refused():
     attributions = troth.explain(fakes.encoder("bert", seed=1), "a good film", "gradient")
-    with pytest.raises(troth.TrothError, match="explained on another model"):
+    with pytest.raises(troth.TrothError, match="explained on a different model"):
         prove(fakes.encoder("bert"), attributions)
 
 
