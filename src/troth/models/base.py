@@ -301,7 +301,10 @@ def check_choices(units: UnitKind | str, segments: str) -> None:
         names = ", ".join(UNIT_NAMES)
         raise TrothError(f"units must be one of {names}, or a list of (start, end), not {units!r}")
     if segments not in ("first", "both"):
-        raise TrothError(f"segments must be first or both, not {segments!r}")
+        raise TrothError(
+            f"segments must be first or both, not {segments!r}; parts of a prompt are named by load_model(…, "
+            "explain_parts=…)"
+        )
     if segments == "both" and not isinstance(units, str):
         raise TrothError("units of your own are spans of the first text; leave segments out, or use units word")
 
