@@ -181,14 +181,15 @@ class BehindEndpoint(BlackBox):
             spent.append(f"cost {cost:,.4f} at the prices given")
         return "; ".join(spent)
 
-    def expected(self, passes: Sequence[int], examples: Sequence[Example]) -> str:
+    def expected(self, passes: int, examples: Sequence[Example], rounds: int = 1) -> str:
         if not examples:
             return ""
         asked = [self.questions(self.whole(each.example), each) for each in self.encode(examples)]
         per_text = sum(map(len, asked)) / len(asked)
         characters = sum(len(str(question.body)) for questions in asked for question in questions) / len(asked)
-        requests = sum(self.asking.requests_for(round(step * per_text)) for step in passes)
-        usage = Usage(requests, round(sum(passes) * characters / _CHARACTERS))
+        rounds *= -(-len(examples) // self.examples_under_way)
+        requests = self.asking.requests_for(round(passes * per_text), rounds)
+        usage = Usage(requests, round(passes * characters / _CHARACTERS))
         price = self._price(usage)
         cost = "" if price is None else f", {price:,.4f} at the prices given for reading them"
         return (
