@@ -1,8 +1,9 @@
 """What citing costs: passages, then their sentences, next to plain passes written by hand and to Captum.
 
     python benchmarks/gpu_cite.py                   # an NVIDIA GPU, bfloat16: random Llamas of 1B and 8B parameters
-    python benchmarks/gpu_cite.py --model FOLDER --texts FILE --device cpu --passages 8 --answer 30   # one CPU thread
-    python benchmarks/gpu_cite.py --write gpu_cite.json …    # only writes the page's tables
+    python benchmarks/gpu_cite.py --model FOLDER --texts FILE --device cpu --passages 8 --answer 30 --rows 1 \
+        --rounds 2 --no-sentences --features 8 --seconds 3000    # one CPU thread
+    python benchmarks/gpu_cite.py [--device cpu] --write gpu_cite.json …    # only writes a table of citing_speed.md
 
 A model reads `--tokens` tokens in `--passages` passages of 100 sentences, and an answer of `--answer` tokens. All that
 do the same work take turns. One JSON line per contender: `times` (CPU time on the CPU), `passes`, `gigabytes` (the peak
@@ -10,7 +11,7 @@ of GPU memory) and `difference` (the largest, from troth's scores, whose largest
 
 - plain: passes by hand, `rows` at a time, which share the states of the prompt up to the first erased token, as troth's
 - captum: LLMAttribution with `forward_in_tokens=False`, one pass per erased prompt: its fastest setting
-- captum, token by token: a pass per token of the answer, for `--features` groups of passages only. This is Captum's
+- captum, token by token: a pass per token of the answer, for `--features` groups of passages. This is Captum's
   default without its cache. With the cache (and transformers 5) it reads the whole prompt again for each token and
   keeps all copies in the cache, which is slower still and gives other scores
 
@@ -56,8 +57,11 @@ PROMPT = "Answer with the help of these passages.\n\n{passages}\n\nQuestion: {qu
 WORDS = vocabulary(1_000)
 LEFT = "not begun: the time is up"
 SOME = "some groups of passages"
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "performance_language_models.md"
-MARKS = ("<!-- cite: written by benchmarks/gpu_cite.py -->", "<!-- /cite -->")
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "citing_speed.md"
+MARKS = {
+    "cuda": ("<!-- cite: written by benchmarks/gpu_cite.py -->", "<!-- /cite -->"),
+    "cpu": ("<!-- cite on a CPU: written by benchmarks/gpu_cite.py -->", "<!-- /cite on a CPU -->"),
+}
 
 
 def make_tokenizer() -> Fast:
@@ -208,10 +212,8 @@ class Measuring:
 
 def works(measuring: Measuring, network: Any, tokenizer: Any, given: argparse.Namespace, rounds: int) -> None:
     if given.texts:
-        *texts, last = [
-            cut(text) for text in given.texts.read_text(encoding="utf-8").splitlines()[: given.passages + 1]
-        ]
-        answer = make_answer(tokenizer, given.answer, last.split())
+        texts = [cut(text) for text in given.texts.read_text(encoding="utf-8").splitlines()[: given.passages]]
+        answer = make_answer(tokenizer, given.answer, texts[len(texts) // 2].split())  # it repeats that passage
     else:
         texts = make_passages(given.passages, given.tokens)
         answer = make_answer(tokenizer, given.answer, random.Random(1).choices(WORDS, k=given.answer))
@@ -256,7 +258,7 @@ def works(measuring: Measuring, network: Any, tokenizer: Any, given: argparse.Na
         edges = np.linspace(0, len(texts), given.features + 1).astype(int).tolist()
         groups = [["\n\n".join(texts[start:end])] for start, end in pairwise(edges)]
         slow = {"captum, token by token": lambda: peer(groups, use_cached_outputs=False)}
-        measuring.turns(SOME, slow, 1)
+        measuring.turns("passages" if given.features == len(texts) else SOME, slow, 1)
     if not given.sentences:
         return
     every, at_once = [*rows, *divided[1:]], given.rows[-1]
@@ -273,12 +275,13 @@ def works(measuring: Measuring, network: Any, tokenizer: Any, given: argparse.Na
 
 
 def captum(network: Any, tokenizer: Any, features: list[list[str]], answer: str, **how: Any) -> tuple[int, Any]:
-    """LLMAttribution erases each of the features, which stand in passages."""
+    """LLMAttribution erases each of the features, which stand in passages, with the separator after it."""
     from captum.attr import FeatureAblation, LLMAttribution, TextTemplateInput
 
-    passages = "\n\n".join(" ".join(["{}"] * len(some)) for some in features)
-    template = PROMPT.replace("{passages}", passages).replace("{question}", QUESTION)
-    given = TextTemplateInput(template, [text for some in features for text in some])
+    values = [text + (" " if text is not some[-1] else "\n\n") for some in features for text in some]
+    values[-1] = values[-1].rstrip()
+    template = PROMPT.replace("{passages}", "{}" * len(values)).replace("{question}", QUESTION)
+    given = TextTemplateInput(template, values)
     with torch.no_grad():
         found = LLMAttribution(FeatureAblation(network), tokenizer).attribute(given, target=f" {answer}", **how)
     scores = found.seq_attr.float().cpu().numpy()
@@ -314,7 +317,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path, nargs="+", help="results to write into the page; nothing is measured")
     given = parser.parse_args()
     if given.write:
-        write(given.write)
+        write(given.write, MARKS[given.device])
         return
     if given.device == "cpu":
         torch.set_num_threads(1)
@@ -336,8 +339,8 @@ def main() -> None:
 # --- the page
 
 
-def write(files: list[Path]) -> None:
-    """The table of docs/reference/performance_language_models.md, from the results of one or more runs."""
+def write(files: list[Path], marks: tuple[str, str]) -> None:
+    """A table of docs/reference/citing_speed.md, from the results of one or more runs."""
     kept = [facts for file in files for facts in json.loads(file.read_text(encoding="utf-8")) if "work" in facts]
     lines = [
         "| device | model | task | by | passes | seconds | times troth | per pass | peak GB | difference |",
@@ -359,7 +362,7 @@ def write(files: list[Path]) -> None:
         times = ", ".join(f"{each:.2f}" for each in facts["times"])
         each = f"{seconds / facts['passes']:.3f}"
         lines.append(f"{start}| {facts['passes']} | {times} | {ratio} | {each} | {memory} | {gap} |")
-    page.put(PAGE, MARKS, "\n".join(lines))
+    page.put(PAGE, marks, "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def test_what_leaves_single_precision_is_scaled_and_says_so():
     (encoding,) = model_of("bert").encode([Example("0", "good film")])
     question = Question(encoding, 0)
     ask = GlobEnc().ask([question])
-    probe = next(ask)
+    (probe,) = next(ask)
     assert torch.equal(probe.keep, keep_all(question))
     huge = Answers(
         [question],
@@ -112,7 +112,7 @@ def test_what_leaves_single_precision_is_scaled_and_says_so():
         {},
     )
     with pytest.raises(StopIteration) as stop:
-        ask.send(huge)
+        ask.send([huge])
     (attribution,) = stop.value.value
     assert attribution.scores.tolist() == pytest.approx([2e37, 1e38])
     assert attribution.rest == pytest.approx(4e37)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _FIFO, _DEVICE = "is a FIFO, not a regular file; save its content as a file", "is a device, not a regular file"
 _HUGE, _DEEP = "or raise the limit with TROTH_MAX_FILE=", "nested too deeply"
-_DIGITS, _ANY = "more digits than can be read", ""
+_DIGITS, _ANY = "with more digits than can be read", ""
 
 # Data, as a path in the folder of bad inputs.
 DATA = [

@@ -147,7 +147,7 @@ OTHERS = [
     (["explain", "a", "--data", "data.jsonl"], "--data data.jsonl cannot be combined with a text"),
     (["explain", "--data", "data.jsonl", "-m", "model", "--text", "absent"], "absent"),
     (["explain", "--data", "absent.csv", "-m", "model"], "absent.csv: no such file or folder"),
-    (["verify", "absent"], "absent: no such record"),
+    (["verify", "absent"], "absent: there is no such record"),
     (["verify", "folder"], "folder contains no records"),
     (["sweep", "absent.toml"], "there is no plan file absent.toml"),
     (["sweep", "folder"], "folder is not a plan file"),

@@ -305,7 +305,7 @@ def test_a_record_reaches_nothing(here, contacted, capsys, monkeypatch, attack):
         "is code, which",
         "is not one of troth's own",
         "was not found; pass its location",
-        "is not a whole",
+        "is not a complete",
     )
     assert any(refusal in said for refusal in refusals), said
     assert contacted == []

@@ -323,7 +323,7 @@ BENCH = ["bench", "-d", "data.jsonl", "--workers", "1", "--limit", "3", "--out",
     [
         ([*EXPLAIN, "leave_one_out", "-m", "code.py:leaves"], "code.py:leaves raised SystemExit: 3 (code.py, line 7)"),
         ([*EXPLAIN, "leave_one_out", "-m", "code.py:stops"], "code.py:stops raised StopIteration (code.py, line 10)"),
-        ([*EXPLAIN, "leave_one_out", "-m", "code.py:wrong"], "code.py:wrong answered"),
+        ([*EXPLAIN, "leave_one_out", "-m", "code.py:wrong"], "code.py:wrong returned something that is not"),
         ([*EXPLAIN, "leave_one_out", "-m", "code.py:no_arguments"], "code.py:no_arguments raised TypeError"),
         ([*EXPLAIN, "code.py:mine"], "mine raised GeneratorExit: out (code.py, line 28), called with example 0"),
         ([*EXPLAIN, "code.py:no_arguments"], "no_arguments takes 0 arguments"),

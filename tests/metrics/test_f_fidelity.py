@@ -121,7 +121,7 @@ def test_no_row_erases_more_than_beta(ratio):
     model = encoder("bert")
     (given,) = explain(model, [LONG], "random")
     n_units = given.question.n_units
-    (probe,) = [next(FFidelity(ratio=ratio).score([given.question], [given], never))]
+    (probe,) = next(FFidelity(ratio=ratio).score([given.question], [given], never))
     gone = (1 - probe.keep).sum(1)
     assert gone[0] == 0
     assert 1 <= gone[1:].min() <= gone.max() <= 0.1 * n_units

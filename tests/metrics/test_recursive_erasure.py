@@ -180,6 +180,6 @@ def test_undefined_and_errors():
     assert np.isnan(RecursiveErasure().summarize([score(model, "", [], "recursive_erasure", explainer="random")]).value)
     with pytest.raises(TrothError, match="step must divide 1"):
         RecursiveErasure(step=0.3)
-    with pytest.raises(TrothError, match="recursive_erasure explains again"):
+    with pytest.raises(TrothError, match="recursive_erasure explains the text again"):
         score(model, TEXT, TRUTH, "recursive_erasure")
     assert score(model, "great", [1], "recursive_erasure", explainer="random").value == 0  # one unit: both curves alike

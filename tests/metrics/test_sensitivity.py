@@ -101,7 +101,7 @@ def test_alone_and_in_company():
 def test_undefined_and_errors():
     assert score(MODEL, TEXT, [0] * 5, "sensitivity", explainer="random").why == "all scores are 0"
     assert score(MODEL, "", [], "sensitivity", explainer="random").why == "the text has no units"
-    with pytest.raises(TrothError, match=r"sensitivity explains again .* pass explainer="):
+    with pytest.raises(TrothError, match=r"sensitivity explains the text again .* pass explainer="):
         measure(MODEL, [attribution(MODEL, TEXT, TRUTH)], "sensitivity")
     with pytest.raises(TrothError, match="radius must be above 0"):
         Sensitivity(radius=0.0)

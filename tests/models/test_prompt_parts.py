@@ -21,6 +21,12 @@ def load(prompt=QUESTION, chat_template=None, **options):
     return troth.load_model(network, tokenizer, prompt=prompt, class_words=["good", "bad"], **options)
 
 
+def test_segments_are_texts_and_parts_belong_to_the_model():
+    model = fakes.prompted()
+    with pytest.raises(TrothError, match="not 'shots'; parts of a prompt are named by load_model"):
+        troth.explain(model, "a film", "leave_one_out", segments="shots")
+
+
 def test_every_part_has_a_name():
     parts = ("text", "shot 2", "system", "task")
     model = load(shots=SHOTS, system="You judge.", explain_parts=parts)

@@ -102,7 +102,7 @@ def test_a_word_that_is_not_listed_is_the_last_that_is():
         np.testing.assert_allclose(attribution.probabilities, shares / shares.sum(), atol=1e-5)
         assert "not among the 20 likeliest tokens counts as the last" in attribution.note
         assert "'middling' not listed in 1 of 1" in model.spent
-        with pytest.raises(TrothError, match=r"example 0: none of the class words yes, no is among the 5 likeliest"):
+        with pytest.raises(TrothError, match=r"example 0: none of the class words yes, no is among the 5 most likely"):
             troth.explain(load(url, class_words=["yes", "no"]), TEXT, "random")
         (even,) = troth.explain(load(url, class_words=["yes", "no"], unlisted="floor"), TEXT, "random")
     assert even.probabilities == (0.5, 0.5)

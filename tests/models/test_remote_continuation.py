@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+import time
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import torch
 from typer.testing import CliRunner
 
 import heads
+import kills
 import servers
 import troth
 from servers import serving
@@ -173,6 +176,43 @@ def test_cite(api):
     assert any("late.\\n\\nThe sea" in text for text in texts)  # a passage goes with the blank line behind it
 
 
+def test_one_budget_for_writing_and_citing():
+    with serving() as (server, url):
+        asked = {"api": "prompt_logprobs", "parallel": 1}
+        with pytest.raises(TrothError, match="max_requests: 3 requests were sent"):
+            troth.cite(f"{url}/v1#some-llm", "How was it?", PASSAGES, max_requests=3, **asked)
+        assert len(server.seen) == 3  # one of them lets the model write
+        model = load(url, generate=5, **asked)
+        found = troth.cite(model, "How was it?", PASSAGES)
+        assert found.answer == "bad soup"
+        assert found.cited == (1,)
+        assert model.usage.requests == len(server.seen) - 3
+        assert len(set(server.answered)) == len(server.answered)  # nothing was asked twice
+
+
+@pytest.mark.full
+def test_a_killed_command_asks_only_the_rest(tmp_path):
+    (tmp_path / "all.txt").write_text("\n\n".join(PASSAGES))
+    with serving() as (server, url):
+        command = ["explain", "-m", f"{url}/v1#some-llm", "--question", "How was it?", "--passages", "all.txt"]
+        command.append("--json")
+        for option in ("api=prompt_logprobs", "parallel=2", f"cache={tmp_path / 'answers'}"):
+            command += ["--model-option", option]
+        server.limit = 4
+        process = kills.begun(kills.command, command, tmp_path)
+        until = time.monotonic() + 300
+        while server.held < 2 and time.monotonic() < until:
+            time.sleep(0.005)
+        assert server.held == 2  # both threads wait, so all four answers were taken in
+        assert kills.kill(process)
+        server.limit = None
+        for _ in range(2):
+            assert kills.finish(kills.begun(kills.command, command, tmp_path)) == 0
+            assert json.loads((tmp_path / "out").read_text())["cited"] == [2]
+            assert len(server.answered) == 12  # the answer, and 11 about prompts, also after the second run
+        assert len(set(server.answered)) == 12
+
+
 def test_on_the_command_line(tmp_path):
     (tmp_path / "all.txt").write_text("\n\n".join(PASSAGES))
     with serving() as (server, url):
@@ -180,7 +220,7 @@ def test_on_the_command_line(tmp_path):
         model += ["--continuation", WRITTEN, "-e", "leave_one_out", "--model-option", "prices=[1, 2]"]
         planned = CliRunner().invoke(app, [*model, "--dry-run"])
         assert planned.exit_code == 0, planned.output
-        assert "requests and" in planned.output
+        assert "at most about 4 requests and" in planned.output  # two rounds of the method, two of the proof
         assert "at the prices given" in planned.output
         assert not server.seen
         stopped = CliRunner().invoke(app, [*model, "--max-requests", "1"])
@@ -194,10 +234,30 @@ def test_on_the_command_line(tmp_path):
         assert [each["number"] for each in json.loads(cited.stdout)["passages"] if each["score"] > 1] == [2]
         asked = len(server.seen)
         planned = CliRunner().invoke(app, [*question, "--passages", str(tmp_path / "all.txt"), "--dry-run"])
-        assert "4 passages: 6 passes of the model, and at most 7 for their 6 sentences" in " ".join(
-            planned.output.split()
-        )
+        said = " ".join(planned.output.split())
+        assert "4 passages: 6 passes of the model, and at most 7 for their 6 sentences" in said
         assert len(server.seen) == asked
+
+
+@pytest.mark.parametrize("answer", [["--answer", "It was bad."], ["--generate", "5"]])
+@pytest.mark.parametrize("api", ["echo", "prompt_logprobs"])
+def test_citing_is_counted_and_priced_before_it_is_sent(tmp_path, api, answer):
+    (tmp_path / "all.txt").write_text("\n\n".join(PASSAGES))
+    with serving() as (server, url):
+        command = ["explain", "-m", f"{url}/v1#some-llm", "--question", "How was it?", *answer]
+        command += ["--passages", str(tmp_path / "all.txt")]
+        for option in (f"api={api}", "prices=[1, 2]", "prompt=Text: {passages} {question}"):
+            command += ["--model-option", option]
+        planned = CliRunner().invoke(app, [*command, "--dry-run"])
+        assert planned.exit_code == 0, repr(planned.exception)
+        assert not server.seen
+        assert "at the prices given" in planned.output
+        said = json.loads(CliRunner().invoke(app, [*command, "--dry-run", "--json"]).output)["expected"]
+        most = int(re.search(r"about (\d+) requests", said)[1])
+        found = CliRunner().invoke(app, command)
+        assert found.exit_code == 0, repr(found.exception)
+        assert f"{len(server.seen)} requests to {url}" in " ".join(found.output.split())
+        assert most // 2 <= len(server.seen) <= most
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,8 @@ def test_report_compares_runs(tmp_path, monkeypatch, capsys):
     page = (tmp_path / "across.html").read_text()
     assert "Mean ranks of 2 explainers" in page
     assert "<th>first ↑</th><th>second ↑</th>" in page
+    assert "model embedded · data reviews · " in page
+    assert "1 is the best rank" in page
     assert json.loads(call("report", "first", "second", "--format", "json")[1])[1]["run"] == "second"
     code, out, err = call("report", "first", "second", "--figures", "shown", "--json")
     assert code == 0, err

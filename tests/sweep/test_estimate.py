@@ -1,18 +1,22 @@
 import itertools
 import types
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from tests.sweep.works import ladder
 
+from troth.commands._sweeping import print_estimate
 from troth.core.types import Example
 from troth.data import load_data
 from troth.explainers.beam_search import BeamSearch
+from troth.explainers.leave_one_out import LeaveOneOut
+from troth.models.black_box import BlackBox
 from troth.store.cells import Cell, Plan
 from troth.store.store import Store
 from troth.store.tables import examples_to_table
 from troth.sweep import context as sweep_context
-from troth.sweep import trial, workers
+from troth.sweep import estimate, trial, workers
 from troth.sweep.context import Context
 from troth.sweep.crossing import cross
 from troth.sweep.estimate import Estimator
@@ -139,6 +143,27 @@ def study(monkeypatch, tmp_path):
 
     monkeypatch.setattr(trial, "carry_out", carry_out)
     return plan, tried, Estimator(Store(tmp_path / "run"))
+
+
+def test_an_estimate_that_fails_says_why(study, monkeypatch, capsys):
+    plan, _, estimator = study
+    failed = types.SimpleNamespace(error="cannot load a-model", table=b"", seconds=0.0, forward=0, backward=0)
+    monkeypatch.setattr(trial, "carry_out", lambda task, context: failed)
+    print_estimate(plan, Path("run"), estimator, 1, False, False)
+    assert capsys.readouterr().out.endswith("time: unknown: cannot load a-model\n")
+
+
+def test_a_long_text_is_timed_by_few_passes(monkeypatch):
+    def scores(texts):
+        read.append(len(texts))
+        return [[0.5, 0.5]] * len(texts)
+
+    read = []
+    monkeypatch.setattr(estimate, "_QUICK", 0.0)
+    model, methods = BlackBox(scores, labels=["no", "yes"], name="f"), {"leave_one_out": LeaveOneOut()}
+    long = [Example("a", " ".join(f"word{place}" for place in range(2000)))]
+    assert estimate.seconds_to_explain(model, long, methods, {"leave_one_out": 2001}) > 0
+    assert sum(read) < 100
 
 
 def test_each_method_of_a_study_is_tried_and_scaled_to_all_examples(study):

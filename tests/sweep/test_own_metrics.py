@@ -107,6 +107,13 @@ def test_objects_classes_functions_and_files_are_measured_alike(here):
     assert board.stamps[names[1]].why == "MaSF says nothing of inputs erased by delete"
 
 
+def test_code_in_a_file_may_have_the_name_of_a_metric_of_the_catalog(here):
+    (here / "mine.py").write_text(FILE.replace("{extra}", "0").replace("LostShare", "Sparsity"))
+    board = troth.bench(model(), DATA, ["leave_one_out"], ["mine.py:Sparsity", "sparsity"], "run").leaderboard
+    assert not board.failures
+    assert board.metrics == ("mine.py:Sparsity", "sparsity")
+
+
 def test_a_run_is_read_again_without_the_code(here):
     metrics = ["mine.py:LostShare(masking=mask_token)", "mine.py:longest", "sparsity"]
     first = troth.bench(model(), DATA, ["leave_one_out"], metrics, "run")

@@ -31,7 +31,7 @@ def test_a_foreign_folder_is_refused_in_one_line_and_left_as_it_was(tmp_path):
     (tmp_path / "checkpoints" / "step-000000001" / "weights").write_bytes(b"theirs")
     (tmp_path / "config.json").write_text("theirs")
     before = contents(tmp_path)
-    with pytest.raises(TrothError, match=r"holds checkpoints.*no train\.json of ours; nothing was changed") as refused:
+    with pytest.raises(TrothError, match=r"contains checkpoints.*no train\.json of ours; nothing") as refused:
         own_folder(tmp_path, "train.json")
     assert "\n" not in str(refused.value)
     assert contents(tmp_path) == before

@@ -357,7 +357,7 @@ def test_the_command_takes_salience_and_lambda(films, tmp_path):
         (["salience", "--lambda", "much"], "--lambda must be a number or search, not 'much'"),
         (["plain", "--lambda", "0.1"], "write 'plain + salience'"),
         (["salience", "--salience", f"{folder}:lime"], "is called 'lime'"),
-        (["salience", "--salience", str(folder)], "holds 2 explanations; name one of attention, random"),
+        (["salience", "--salience", str(folder)], "contains 2 explanations; name one of attention, random"),
     ]:
         done = run(*options)
         assert isinstance(done.exception, TrothError)

@@ -286,7 +286,7 @@ def test_what_writes_nothing_is_refused():
         reasoning(Uses(), 4, ["fillers"])
 
 
-def test_an_endpoint(monkeypatch):
+def test_an_endpoint(monkeypatch, tmp_path):
     def completions(body):
         prompts = body["prompt"] if isinstance(body["prompt"], list) else [body["prompt"]]
         if body.get("stop"):
@@ -301,8 +301,20 @@ def test_an_endpoint(monkeypatch):
         return {"choices": choices}
 
     monkeypatch.setitem(servers.ANSWERS, "/v1/completions", completions)
-    with servers.serving() as (_, url):
-        found = reasoning(f"{url}/v1#toy", SUMS[:4], ["accuracy", "filler"], seeds=(0,))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setenv("TROTH_CACHE", str(tmp_path))
+    with servers.serving() as (server, url):
+        asked = (f"{url}/v1#toy", SUMS[:4], ["accuracy", "filler"])
+        with pytest.raises(TrothError, match="max_requests: 3 requests were sent"):
+            reasoning(*asked, seeds=(0,), max_requests=3)
+        assert len(server.seen) == 3
+        for _ in range(2):
+            found = reasoning(*asked, seeds=(0,))
+            assert len(set(server.answered)) == len(server.answered) == 7  # nothing is asked twice
+        command = ["check", "--reasoning", "--model", asked[0], "--limit", "4"]
+        stopped = CliRunner().invoke(app, [*command, "--max-requests", "2"])
+        assert "raise --max-requests" in str(stopped.exception)
+        assert len(server.seen) == 9
     here = reasoning(Uses(), SUMS[:4], ["accuracy", "filler"], seeds=(0,))
     assert means(found) == pytest.approx(means(here), abs=1e-6)
 

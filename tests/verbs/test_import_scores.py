@@ -140,7 +140,7 @@ def test_tensors_of_any_kind():
 @pytest.mark.parametrize(
     ("scores", "options", "line"),
     [
-        ([1, 2], {}, "example 0: 2 scores for 7 units; give one of each per unit"),
+        ([1, 2], {}, "example 0: 2 scores for 7 units; give one score per unit"),
         ([1, 2], {"spans": [(0, 1)]}, "example 0: 2 scores for 1 spans; give one score per span"),
         ([1, 2], {"tokens": ["A"]}, "example 0: 2 scores for 1 tokens; give one score per token"),
         (np.ones((7, 16)), {}, "example 0: the scores have the shape [7, 16]; give one number per unit"),

@@ -23,6 +23,8 @@ Passages = Annotated[
     ),
 ]
 
+_OWN = ("masking", "tolerance", "choices", "generate", "prompt", "seed")  # options of cite, not of the model
+
 
 def cite(
     question: str,
@@ -40,7 +42,9 @@ def cite(
 ) -> None:
     """Reads the files, runs the model, and shows the result."""
     import troth
+    from troth.models._endpoint import is_url
     from troth.report import cited_answer, export
+    from troth.verbs.cite import GENERATE, example_of, reader_of
 
     options = {"device": device, "seed": seed, **asked}
     if "continuation" in options:
@@ -48,12 +52,23 @@ def cite(
     if masking is not None:
         options["masking"] = masking
     texts = _read(passages)
+    asker: Any = model
+    cost = ""
+    if is_url(model) and texts:
+        own = {name: options.pop(name) for name in _OWN if name in options}
+        written = {"generate": own.get("generate", GENERATE)} if answer is None else {"continuation": answer}
+        asker, options = reader_of(model, own.get("prompt"), options, **written), own
+        # Rounds: the whole prompt, without each passage, without others, without each sentence; and what is written.
+        passes, rounds = sum(_passes(texts)) + (answer is None), 4 + (answer is None)
+        cost = asker.expected(passes, [example_of(question, texts.values())], rounds=rounds)
     if dry_run:
-        _print_expected(texts, as_json)
+        _print_expected(texts, cost, as_json)
         return
+    if cost:
+        terminal.echo(f"{asker.name}: {cost}", err=True)
     if html is not None:
         export.require_place(html)
-    found = troth.cite(model, question, texts, answer, **options)
+    found = troth.cite(asker, question, texts, answer, **options)
     if html is not None:
         export.write_page(html, "What the answer rests on", [export.made_by(model), cited_answer.html(found)])
     if as_json:
@@ -61,24 +76,33 @@ def cite(
         return
     console = Console()
     cited_answer.show(console, found)
+    if cost:
+        console.print(asker.spent, style="dim", markup=False)
     if html is not None:
         console.print(f"written to {html}", style="dim", markup=False, soft_wrap=True)
 
 
-def _print_expected(passages: Mapping[str, str], as_json: bool) -> None:
-    """Prints a dry run: the expected number of forward passes."""
+def _passes(passages: Mapping[str, str]) -> tuple[int, int]:
+    """Forward passes: the whole prompt and erased passages, and at most those of erased sentences."""
     from troth.core.units import sentence_spans
 
-    sentences = sum(len(sentence_spans(text)) for text in passages.values())
-    least, divided = len(passages) + 2, sentences + 1
+    return len(passages) + 2, 1 + sum(len(sentence_spans(text)) for text in passages.values())
+
+
+def _print_expected(passages: Mapping[str, str], cost: str, as_json: bool) -> None:
+    """Prints a dry run: the expected number of forward passes, and what they cost if an endpoint is asked."""
+    least, divided = _passes(passages)
+    sentences = divided - 1
     if as_json:
         facts = {"passages": len(passages), "sentences": sentences, "passes": least, "passes_of_sentences": divided}
-        _options.print_json(facts)
+        _options.print_json({**facts, **({"expected": cost} if cost else {})})
         return
     terminal.echo(
         f"{len(passages):,} passages: {least:,} passes of the model, and at most {divided:,} for their {sentences:,} "
         "sentences; a few more where several passages are cited together"
     )
+    if cost:
+        terminal.echo(cost)
 
 
 def _read(names: Sequence[str]) -> dict[str, str]:

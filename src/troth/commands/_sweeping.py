@@ -13,6 +13,7 @@ from rich.text import Text
 
 from troth.commands import _options
 from troth.core import terminal
+from troth.core.display import counted
 from troth.core.progress import duration as duration
 from troth.core.progress import run_bar as run_bar
 from troth.core.sheet import TableCell
@@ -56,13 +57,15 @@ def print_estimate(
         terminal.echo(f"requests: about {expected.requests:,}, less those whose answers are known from before")
     if expected.passes > expected.requests:
         terminal.echo(f"passes of the model: about {expected.passes - expected.requests:,}")
-    took = (
-        "unknown"
-        if expected.seconds is None
-        else f"about {duration(expected.seconds)} with {count} {'worker' if count == 1 else 'workers'}"
-    )
-    how = f"; {expected.probed} methods were tried on a few examples" if expected.probed else ""
-    terminal.echo(f"time: {took}{how}")
+    if expected.seconds is None:
+        took = f"unknown: {expected.problem}" if expected.problem else "unknown"
+    else:
+        took = f"about {duration(expected.seconds)} with {counted(count, 'worker')}"
+        if expected.probed:
+            were = "was" if expected.probed == 1 else "were"
+            took += f"; {counted(expected.probed, 'method')} {were} tried on a few examples"
+    for line in terminal.wrapped(f"time: {took}", 80):
+        terminal.echo(line)
 
 
 def print_table(console: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

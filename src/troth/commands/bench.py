@@ -36,7 +36,9 @@ def bench(
     units: _options.Units = "word",
     target: _options.Target = "predicted",
     masking: Annotated[
-        str | None, "How a unit is erased; by default as in the model's training, else mask_token."
+        str | None,
+        "How a unit is erased; by default as in the model's training, else mask_token. A metric that you name keeps "
+        "its own: name(masking=…) changes it.",
     ] = None,
     seed: _options.Seeds = None,
     sort: Annotated[str | None, "Sort by this metric instead of the mean rank."] = None,

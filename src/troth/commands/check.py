@@ -24,7 +24,7 @@ _MEANING = (
 )
 
 
-@takes(*PROMPT, "labels", "model_option")
+@takes(*PROMPT, "labels", "max_requests", "model_option")
 def check(
     model: _options.Model = "embedded",
     data: _options.Data = "reviews",
@@ -109,11 +109,12 @@ def check(
     _options.require("--limit", limit, limit is None or limit >= 0, "0 or more")
     prompted = asked()
     if reasoning:
-        if html is not None or randomization or prompted:
+        if html is not None or randomization or prompted.keys() & {*PROMPT, "labels"}:
             raise TrothError(
                 "--reasoning has its own prompt and report; leave --html, --randomization and --prompt out"
             )
-        _reasoning(model, None if data == "reviews" else data, limit, seed, device, as_json)
+        options = prompted if device is None else {"device": device, **prompted}
+        _reasoning(model, None if data == "reviews" else data, limit, seed, options, as_json)
         return
     limit = 200 if limit is None else limit
     if cascade and not randomization:
@@ -126,8 +127,8 @@ def check(
     if randomization:
         examples = load_data(data, split, limit or None, **columns)
         chosen = explainers or [name for name in EXPLAINERS if name != "random"]
-        options: Any = {"cascade": cascade, "units": units, "masking": masking, "seed": seed}
-        results = [one for name in chosen for one in randomizations(loaded, examples, name, **options)]
+        how: Any = {"cascade": cascade, "units": units, "masking": masking, "seed": seed}
+        results = [one for name in chosen for one in randomizations(loaded, examples, name, **how)]
         about = f"{len(examples)} examples of {examples.name} on {loaded.name}"
         facts, show = [result.to_dict() for result in results], partial(_print_randomization, about, results)
         if html is not None:
@@ -151,13 +152,14 @@ def check(
         terminal.echo(f"written to {html}")
 
 
-def _reasoning(model: str, data: str | None, limit: int | None, seed: int, device: str | None, as_json: bool) -> None:
+def _reasoning(
+    model: str, data: str | None, limit: int | None, seed: int, options: dict[str, Any], as_json: bool
+) -> None:
     from troth.commands import _sweeping
     from troth.data._choice_questions import made, read
     from troth.validity.reasoning import reasoning
 
     questions = made(40 if limit is None else limit) if data is None else read(data, limit or None)
-    options: dict[str, Any] = {} if device is None else {"device": device}
     found = reasoning(model, questions, seeds=(seed, seed + 1, seed + 2), **options)
     if as_json:
         _options.print_json(found.to_dict())

@@ -177,7 +177,8 @@ def explain(
     if dry_run or classifier.spent:
         read: dict[str, Any] = {"units": units, "segments": segments}
         expected = passes_of(classifier, examples, methods, **read, proof=proof and chosen != EACH)
-        cost = classifier.expected(sum(expected.values()), examples)
+        # Each method reads the whole texts first, then erased ones; so does the proof.
+        cost = classifier.expected(sum(expected.values()), examples, rounds=2 * len(expected))
         if dry_run:
             seconds = None
             if not cost and not model_options.keys() & {"continuation", "generate"} and chosen != EACH:

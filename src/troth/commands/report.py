@@ -123,7 +123,9 @@ def _compare(
         figures.plot(tables, out)
     elif wanted == "html":
         assert out is not None
-        export.write_page(out, f"Comparison of {len(stores)} runs", map(export.html, tables))
+        models, data = (", ".join(dict.fromkeys(getattr(board, of) for board in boards)) for of in ("model", "data"))
+        sections = [export.made_by(models, data), *map(export.html_with_notes, tables)]
+        export.write_page(out, f"Comparison of {len(stores)} runs", sections)
     else:
         if wanted == "json":
             of_boards = [{"run": str(board.folder), **as_dict(board)} for board in boards]

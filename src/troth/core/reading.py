@@ -163,7 +163,7 @@ def parse_json(given: str | bytes, *, strict: bool = False) -> Any:
 
     >>> parse_json('{"a": 1, "a": 2}', strict=True)
     Traceback (most recent call last):
-    ValueError: the field 'a' is there twice
+    ValueError: the field 'a' occurs twice
     """
     with _excess():
         value = json.loads(given, **_STRICT) if strict else json.loads(given)

@@ -187,9 +187,9 @@ class Asking:
             self._answers.add(key, answer, usage)
             usage = Usage()  # a request is counted once, however many questions it answers
 
-    def requests_for(self, questions: int) -> int:
-        """How many requests so many questions take, if none is known and all could share requests."""
-        return -(-questions // _BATCH) if self.protocol.joins else questions
+    def requests_for(self, questions: int, rounds: int = 1) -> int:
+        """At most how many requests so many questions take, if only those of a round can share requests."""
+        return min(questions, -(-questions // _BATCH) + rounds - 1) if self.protocol.joins else questions
 
     def _count(self) -> None:
         """Counts a request that is about to be sent, within the budget."""

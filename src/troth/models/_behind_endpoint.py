@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import torch
 
+from troth.core.display import counted
 from troth.core.errors import TrothError
 from troth.core.hashing import digest
 from troth.core.types import Encoding, Example, Rows
@@ -171,25 +172,27 @@ class BehindEndpoint(BlackBox):
     @property
     def spent(self) -> str:
         usage, reused, cost = self.usage, self.asking.reused, self.cost
-        spent = [f"{usage.requests:,} request{'' if usage.requests == 1 else 's'} to {self.url}"]
+        spent = [f"{counted(usage.requests, 'request')} to {self.url}"]
         if reused:
-            spent.append(f"{reused:,} answer{'' if reused == 1 else 's'} known from before")
+            spent.append(f"{counted(reused, 'answer')} known from before")
         if usage.read or usage.written:
-            spent.append(f"{usage.read:,} tokens read, {usage.written:,} written")
+            spent.append(f"{counted(usage.read, 'token')} read, {usage.written:,} written")
         if cost is not None:
             spent.append(f"cost {cost:,.4f} at the prices given")
         return "; ".join(spent)
 
-    def expected(self, passes: int, examples: Sequence[Example]) -> str:
+    def expected(self, passes: int, examples: Sequence[Example], rounds: int = 1) -> str:
         if not examples:
             return ""
         asked = [self.questions(self.whole(each.example), each) for each in self.encode(examples)]
         per_text = sum(map(len, asked)) / len(asked)
         characters = sum(len(str(question.body)) for questions in asked for question in questions) / len(asked)
-        usage = Usage(self.asking.requests_for(round(passes * per_text)), round(passes * characters / _CHARACTERS))
+        rounds *= -(-len(examples) // self.examples_under_way)
+        requests = self.asking.requests_for(round(passes * per_text), rounds)
+        usage = Usage(requests, round(passes * characters / _CHARACTERS))
         price = self._price(usage)
         cost = "" if price is None else f", {price:,.4f} at the prices given for reading them"
         return (
-            f"at most about {usage.requests:,} requests and {usage.read:,} tokens to read{cost}; answers known from "
-            "before are not asked again"
+            f"at most about {counted(usage.requests, 'request')} and {counted(usage.read, 'token')} to read{cost}; "
+            "answers known from before are not asked again"
         )

@@ -118,8 +118,10 @@ class TextClassifier(Shown, ABC):
         """The cost so far, in words, where it is counted: for a model behind an endpoint."""
         return ""
 
-    def expected(self, passes: int, examples: Sequence[Example]) -> str:
-        """What so many passes over these examples would cost at most, in words, where that is counted."""
+    def expected(self, passes: int, examples: Sequence[Example], rounds: int = 1) -> str:
+        """What so many passes over these examples would cost at most, in words, where that is counted. A method asks in
+        `rounds`: later ones depend on the answers to earlier ones, so they cannot share a request.
+        """
         return ""
 
     @property
@@ -299,7 +301,10 @@ def check_choices(units: UnitKind | str, segments: str) -> None:
         names = ", ".join(UNIT_NAMES)
         raise TrothError(f"units must be one of {names}, or a list of (start, end), not {units!r}")
     if segments not in ("first", "both"):
-        raise TrothError(f"segments must be first or both, not {segments!r}")
+        raise TrothError(
+            f"segments must be first or both, not {segments!r}; parts of a prompt are named by load_model(…, "
+            "explain_parts=…)"
+        )
     if segments == "both" and not isinstance(units, str):
         raise TrothError("units of your own are spans of the first text; leave segments out, or use units word")
 

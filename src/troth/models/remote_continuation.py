@@ -138,8 +138,10 @@ class RemoteContinuation(BehindEndpoint):
         return (erased, f"{how}{several}, at temperature {self.temperature:g}")
 
     def asking_for(self, prompt: str, **answer: Any) -> "RemoteContinuation":
-        """The same server with another prompt, and what was or shall be written after it."""
-        return RemoteContinuation(self.url, prompt=prompt, **answer, **self._given_options)
+        """The same server with another prompt, and what was or shall be written after it; with the same budget."""
+        model = RemoteContinuation(self.url, prompt=prompt, **answer, **self._given_options)
+        model.asking = self.asking
+        return model
 
     # What is explained
 

@@ -80,7 +80,11 @@ def _values(boards: Sequence[Leaderboard], metric: str, short: str) -> Sheet:
             for known in [measurement(board, name, metric)]
         ],
         fields=_VALUES,
-        notes=["Best of each column in bold.", "Brackets: 95 % intervals; an arrow points to the better side."],
+        notes=[
+            "Best of each column in bold.",
+            "Brackets: 95 % intervals; an arrow points to the better side.",
+            "Explainers of a column that share a letter do not differ significantly.",
+        ],
         draw=partial(figures.draw_dots, groups=_by_head(heads, rows)),
     )
 

@@ -23,8 +23,7 @@ def write(path: Path, found: Drift) -> None:
 
 
 def _sections(found: Drift) -> Iterator[str]:
-    sheet = found.sheet()
-    yield export.html(sheet) + "".join(f"<p><small>{html.escape(note)}</small></p>" for note in sheet.notes)
+    yield export.html_with_notes(found.sheet())
     for explainer, every in found.texts.items():
         yield f"<h2>{html.escape(explainer)}</h2>"
         for one in every[:_MOST]:

@@ -38,8 +38,9 @@ caption { text-align: left; font-weight: 600; padding: .3rem 0; }
 th, td { padding: .25rem .7rem; text-align: right; }
 tr { border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
 th:first-child, td:first-child { text-align: left; }
+@media (max-width: 30rem) { th, td { padding: .25rem .35rem; } }
 small, .muted { opacity: .7; }
-section { margin: 1.2rem 0; }
+section { margin: 1.2rem 0; overflow-x: auto; }
 """
 
 
@@ -217,6 +218,11 @@ def html_table(caption: str, head: Iterable[str], rows: Iterable[Iterable[TableC
 def html(sheet: Sheet) -> str:
     """A sheet as an HTML table."""
     return html_table(sheet.title, [column.head for column in sheet.columns], sheet.rows)
+
+
+def html_with_notes(sheet: Sheet) -> str:
+    """A sheet as an HTML table, with its notes below."""
+    return html(sheet) + "".join(f"<p><small>{markup.escape(note)}</small></p>" for note in sheet.notes)
 
 
 def _html_cell(cell: TableCell) -> str:

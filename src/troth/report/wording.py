@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from troth.core import catalog
+from troth.core import catalog, user_code
 
 
 def short_names(specs: Iterable[str]) -> dict[str, str]:
@@ -22,14 +23,22 @@ def short_names(specs: Iterable[str]) -> dict[str, str]:
 
 
 def _short(spec: str) -> str:
-    name, options = catalog.parse(spec)
+    name, options = _parsed(spec)
     return f"{name} by {options['masking']}" if "masking" in options else name
+
+
+def _parsed(spec: str) -> tuple[str, dict[str, Any]]:
+    """The name and options of a spec. Code keeps its file's name where the catalog has a method of the same name."""
+    reference = user_code.read(spec)
+    if reference is None:
+        return catalog.parse(spec)
+    return reference.head, catalog.parse(reference.name + reference.options)[1]
 
 
 def options_note(specs: Sequence[str]) -> list[str]:
     """The full specs of those whose short names hide options; a masking alone is already shown as "by mask_token"."""
     hidden = [
-        spec for spec, name in short_names(specs).items() if spec != name and set(catalog.parse(spec)[1]) != {"masking"}
+        spec for spec, name in short_names(specs).items() if spec != name and set(_parsed(spec)[1]) != {"masking"}
     ]
     return [f"Options: {', '.join(hidden)}."] if hidden else []
 

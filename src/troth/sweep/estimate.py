@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from troth.core import catalog
 from troth.core.progress import hidden
 from troth.core.types import Example
 from troth.core.units import UnitKind
@@ -21,6 +22,8 @@ from troth.sweep.trial import Trial
 from troth.verbs.explain import explain_each
 
 _QUICK = 2.0  # a method is timed on one text only if that takes fewer seconds
+_MOST = 64  # maximum units of a text whose passes are timed with leave_one_out; longer ones with `_FEW`
+_FEW = "lime(samples=32)"
 
 
 def seconds_to_explain(
@@ -43,9 +46,10 @@ def seconds_to_explain(
         return time.perf_counter() - begun
 
     with hidden():
-        take("leave_one_out")  # warm-up
         (units_of_middle,) = (encoding.n_units for encoding in model.encode([middle], units, segments))
-        per_pass = take("leave_one_out") / (1 + units_of_middle)
+        timed: Explainer = catalog.build("explainers", "leave_one_out" if units_of_middle <= _MOST else _FEW)
+        take("random" if units_of_middle > _MOST else timed)  # warm-up
+        per_pass = take(timed) / (1 + timed.passes(units_of_middle))
         total = per_pass * (sum(passes.values()) - sum(passes[name] for name in methods))  # passes of the proof
         for name, method in methods.items():
             counted = 1 + method.passes(units_of_middle)
@@ -66,6 +70,7 @@ class Estimate:
     requests: int  # the passes that are requests to an endpoint
     seconds: float | None  # with this number of workers; None if nothing is known
     probed: int  # number of methods that were timed on a few examples
+    problem: str = ""  # the error of the first of these that failed
 
 
 class Estimator:
@@ -99,4 +104,5 @@ class Estimator:
             requests=round(sum(passes[cell.name] for cell in to_do if self._trial.is_endpoint(cell))),
             seconds=None if seconds is None else seconds / max(1, min(workers, len(to_do))),
             probed=self._trial.count - before,
+            problem=self._trial.problem,
         )

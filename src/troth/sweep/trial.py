@@ -48,6 +48,7 @@ class Trial:
 
     def __init__(self, context: Context, folder: Path, store: Path) -> None:
         self.count = 0
+        self.problem = ""  # the first error
         (folder / "files").mkdir()
         for made in (store / "files").glob("*"):  # models that have already been trained
             (folder / "files" / made.name).symlink_to(made.absolute())
@@ -197,6 +198,7 @@ class Trial:
             if None not in parents and cell.runner and not self._plan.probes.get(cell.kind):
                 reply = carry_out(Task(cell, [to_bytes(parent) for parent in parents]), self._context)
                 table = None if reply.error else from_bytes(reply.table)
+                self.problem = self.problem or reply.error
                 tried = _Tried(reply.seconds, reply.forward + reply.backward, table)
             self._tried[cell.name, count] = tried
         return self._tried[cell.name, count]

@@ -5,7 +5,6 @@ object with the two methods of `Reasoner`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -142,21 +141,12 @@ class EndpointReasoner:
         asked: dict[str, Any] = {"api": "completions", "unlisted": "floor", "parallel": parallel, **options}
         words = list(LETTERS[:most_choices])
         model: Any = load_model(url, prompt=SHOTS + "{text}", class_words=words, **asked)
-        self.model = model
-        self.name, self.parallel = self.model.name, parallel
-        self.endpoint = model.asking.endpoint
+        self.model, self.name = model, model.name
 
     def choose(self, prompts: Sequence[str], choices: Sequence[int]) -> list[Floats]:
         return _shares(_ask(self.model, prompts), choices)
 
     def write(self, prompts: Sequence[str], most: int) -> list[str]:
-        with ThreadPoolExecutor(self.parallel) as pool:
-            return list(pool.map(lambda prompt: self._one(prompt, most), prompts))
-
-    def _one(self, prompt: str, most: int) -> str:
-        asked: dict[str, Any] = {"prompt": SHOTS + prompt, "max_tokens": most, "temperature": 0, "stop": [STOP]}
-        reply = self.endpoint.post("/completions", {"model": self.endpoint.model, **asked}, "OpenAI's completions")
-        try:
-            return str(reply["choices"][0]["text"] or "").partition(STOP)[0].strip()
-        except (LookupError, TypeError):
-            raise self.endpoint.garbled("OpenAI's completions protocol") from None
+        asked = [self.model.protocol.writing([("", SHOTS + prompt)], most, 0, None) for prompt in prompts]
+        stopping = [each._replace(body={**each.body, "stop": [STOP]}) for each in asked]
+        return [str(text).partition(STOP)[0].strip() for text in self.model.asking.answers(stopping)]

@@ -60,12 +60,12 @@ def cite(
         raise TrothError(
             f"cite needs a masking that erases the same way every time; {catalog.name_of(by)} draws at random"
         )
-    example = Example("answer", _BETWEEN.join(texts), question)
+    example = example_of(question, texts)
     is_written = answer is None
     if answer is None:
-        model, options = _reader(model, prompt, options, generate=generate), {}
+        model, options = reader_of(model, prompt, options, generate=generate), {}
         answer = "".join(text for _, text in _encoded(model, example, "passage").written)
-    reader = _reader(model, prompt, options, continuation=answer)
+    reader = reader_of(model, prompt, options, continuation=answer)
     context = _Context(reader, example, tuple(texts))
     encoding = context.encoding
     said = "".join(text for _, text in encoding.written)
@@ -106,6 +106,11 @@ def cite(
     )
 
 
+def example_of(question: str, passages: Iterable[str]) -> Example:
+    """The passages as the text of an example, and the question as its second text."""
+    return Example("answer", _BETWEEN.join(passages), question)
+
+
 def _require(question: str, passages: Sequence[Any], tolerance: float, choices: int) -> None:
     if not question.strip():
         raise TrothError("the question is empty; pass what the model was asked")
@@ -121,7 +126,7 @@ def _require(question: str, passages: Sequence[Any], tolerance: float, choices: 
         raise TrothError(f"choices must be 1 or more, not {choices}")
 
 
-def _reader(model: Any, prompt: str | None, options: Mapping[str, Any], **answer: Any) -> Reader:
+def reader_of(model: Any, prompt: str | None, options: Mapping[str, Any], **answer: Any) -> Reader:
     """The model with passages and question in its prompt, followed by the answer, if one is given."""
     if prompt is not None and any(prompt.count(field) != 1 for field in _FIELDS):
         raise TrothError(f"the prompt must contain {{passages}} and {{question}}, each once, not {prompt!r}")
