@@ -36,7 +36,7 @@ def test_what_is_a_reference():
     ("text", "line"),
     [
         ("nothing.py:Mine", "nothing.py:Mine: there is no file"),
-        ("here.py:Other", "no thing in here.py is called 'Other'"),
+        ("here.py:Other", "no object in here.py is called 'Other'"),
         ("broken.py:Mine", "ZeroDivisionError: division by zero (broken.py, line 2)"),
         ("no_such_module:Mine", "there is no module no_such_module; for a file write no_such_module.py:Mine"),
     ],

@@ -69,7 +69,7 @@ def test_json_html_and_badge(mine, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["mine.py:nobody"], "no thing in mine.py is called 'nobody'"),
+        (["mine.py:nobody"], "no object in mine.py is called 'nobody'"),
         (["mine.py:number"], "attribute must be a function attribute(model, tokenizer, texts, target)"),
         (["leave_one_oot"], "did you mean leave_one_out?"),
         (["mine.py:attribute", "--claims", "shaply"], "no claim is called 'shaply'; did you mean shapley?"),

@@ -189,7 +189,7 @@ def load(reference: Reference, home: Path) -> Any:
     module = _from_file(home / reference.where, reference) if reference.is_file else _from_module(reference)
     if reference.name not in vars(module):
         known = [name for name in vars(module) if not name.startswith("_")]
-        raise unknown(f"thing in {reference.where}", reference.name, known)
+        raise unknown(f"object in {reference.where}", reference.name, known)
     return vars(module)[reference.name]
 
 
