@@ -18,6 +18,7 @@ from troth.metrics import Metric
 from troth.metrics._erasing import AtRatio
 from troth.metrics.recursive_erasure import RecursiveErasure
 from troth.models.encoder import Encoder
+from troth.report.answer import findings
 from troth.report.board import leaderboards, mean_rank
 from troth.store.store import Store
 from troth.sweep.verify_run import verify_run
@@ -114,6 +115,32 @@ def test_code_in_a_file_may_have_the_name_of_a_metric_of_the_catalog(here):
     assert board.metrics == ("mine.py:Sparsity", "sparsity")
 
 
+def test_a_function_says_whether_verdicts_rest_on_it(here):
+    def first_word(attribution):
+        return float(attribution.scores[0]) if len(attribution.scores) else None
+
+    board = troth.bench(model(), DATA, ["leave_one_out"], [first_word, longest], "decides").leaderboard
+    assert board.reported == {}
+    first_word.measures = "plausibility"
+    board = troth.bench(model(), DATA, ["leave_one_out"], [first_word, longest], "shown").leaderboard
+    assert board.reported == {"first_word": "plausibility, not faithfulness"}
+    (read,) = leaderboards(Store("shown"))
+    assert read.reported == board.reported
+    first_word.measures = "beauty"
+    with pytest.raises(TrothError, match=r"first_word\.measures must be faithfulness, plausibility, stability"):
+        troth.bench(model(), DATA, ["leave_one_out"], [first_word], "neither")
+
+
+def test_a_difference_is_said_once(here):
+    def mine(text):
+        return [float(len(word)) for word in text.split()]
+
+    given = {"mine": mine, "loo": "leave_one_out"}
+    board = troth.bench("embedded", "reviews", given, ["comprehensiveness"], "once", limit=12).leaderboard
+    said = [line for line in findings(board) if "mine − loo: " in line or "loo − mine: " in line]
+    assert len(said) == 1
+
+
 def test_a_run_is_read_again_without_the_code(here):
     metrics = ["mine.py:LostShare(masking=mask_token)", "mine.py:longest", "sparsity"]
     first = troth.bench(model(), DATA, ["leave_one_out"], metrics, "run")
@@ -135,7 +162,7 @@ def test_a_run_is_read_again_without_the_code(here):
 @pytest.mark.parametrize(
     ("metric", "line"),
     [
-        ("mine.py:FILE", "there is no thing|no thing"),
+        ("mine.py:FILE", "no object in mine.py is called"),
         (lambda attribution: 1.0, "a lambda has no name"),
         (lambda *given: "x", "a lambda has no name"),
         (type("Pooled", (RecursiveErasure,), {})(), "has its own summarize"),

@@ -79,7 +79,7 @@ def test_labels_that_are_no_classes_are_refused():
     examples = [Example(str(i), f"text {i}", label=i / 10) for i in range(10)]
     with pytest.raises(TrothError, match=r"row 2 has the label 0\.1; a class is a whole number or a word"):
         load_labeled(examples, examples)
-    with pytest.raises(TrothError, match="example 3 has no label; training needs one for each"):
+    with pytest.raises(TrothError, match="example 3 has no label, and training needs one for each"):
         load_labeled([Example(str(i), "t", label=None if i == 3 else i % 2) for i in range(10)])
     with pytest.raises(TrothError, match="all 8 training examples of memory are of class '1'"):
         load_labeled([Example(str(i), f"t{i}", label=1) for i in range(10)])

@@ -146,7 +146,8 @@ def _name(*parts: object) -> str:
 def _show(trained: Any) -> None:
     report = trained.report
     metric = report["metric"]
-    table = Table(box=None, padding=(0, 2), title=f"epoch {report['best_epoch']}, {metric} in %", title_justify="left")
+    title = f"best epoch: {report['best_epoch']}, {metric} in %"
+    table = Table(box=None, padding=(0, 2), title=title, title_justify="left")
     table.add_column()
     for split in report["scores"]:
         table.add_column(split, justify="right")

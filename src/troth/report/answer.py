@@ -177,15 +177,18 @@ def _plausible(board: Leaderboard) -> list[Caution]:
 def pairs(board: Leaderboard, most: int | None = None) -> list[str]:
     """Compares every method of the user with the best other one: "mine − leave_one_out: +0.002 […], p = 0.7".
 
-    On all deciding metrics, or on the `most` on which it does best.
+    On all deciding metrics, or on the `most` on which it does best, without what the verdict says.
     """
     if board.analysis is None:
         return []
+    verdict = " ".join(board.verdict.sentences) if board.verdict is not None else ""
     lines = []
     for name in own_methods(board.about):
         other = next((other for other in board.explainers if other not in (name, RANDOM)), RANDOM)
-        if compared := board.analysis.between(name, other):
-            lines.append(f"{name} − {other}: {'; '.join(pair.numbers for pair in compared[:most])}.")
+        both_ways = (*board.analysis.between(name, other), *board.analysis.between(other, name))
+        said = {pair.metric for pair in both_ways if str(pair) in verdict}
+        if new := [pair for pair in board.analysis.between(name, other) if pair.metric not in said][:most]:
+            lines.append(f"{name} − {other}: {'; '.join(pair.numbers for pair in new)}.")
     return lines
 
 

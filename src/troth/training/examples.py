@@ -153,7 +153,10 @@ def _numbered(data: Data, names: tuple[str, ...]) -> tuple[Data, tuple[str, ...]
         raise TrothError(f"{data.name} has no {data.split} examples".replace("  ", " "))
     for example in data:
         if example.label is None:
-            raise TrothError(f"{data.name}: example {example.id} has no label; training needs one for each")
+            raise TrothError(
+                f"{data.name}: example {example.id} has no label, and training needs one for each; "
+                "name the column of labels (--label)"
+            )
     source = f"{data.name} {data.split}".strip()
     indices, names, _ = index_labels(source, [example.label for example in data], names, unlabelled=False)
     numbered: list[Example] = [replace(example, label=index) for example, index in zip(data, indices, strict=True)]

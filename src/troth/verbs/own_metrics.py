@@ -4,20 +4,21 @@ A function receives what the names of its arguments say, and returns a number, o
 
     def mine(model, example, attribution): ...  # any of: text, example, model, attribution, target, seed
 
-Higher is better by default; to change this, set `mine.higher_is_better = False`.
+Higher is better by default; to change this, set `mine.higher_is_better = False`. It measures faithfulness, so it takes
+part in verdicts; to change this, set `mine.measures = "plausibility"` or `"stability"`.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from troth.core import catalog
 from troth.core.errors import TrothError
 from troth.core.types import Attribution, Question, Score
 from troth.core.user_code import calling, shown
 from troth.engine.routines import Routine, per_text
-from troth.metrics import ExplainOne, Metric, undefined
+from troth.metrics import ExplainOne, Metric, Quality, undefined
 from troth.models import TextClassifier
 from troth.verbs.own_explainers import names_of_arguments
 
@@ -41,6 +42,13 @@ class OwnMetric(Metric, catalog.SelfNamed):
     def higher_is_better(self) -> bool | None:  # type: ignore[override]  # the function says it
         better: bool | None = getattr(self.function, "higher_is_better", True)
         return better
+
+    @property
+    def measures(self) -> Quality:  # type: ignore[override]
+        quality: Quality = getattr(self.function, "measures", "faithfulness")
+        if quality not in get_args(Quality):
+            raise TrothError(f"{self.name}.measures must be {', '.join(get_args(Quality))}, not {shown(quality)}")
+        return quality
 
     @per_text
     def ask(self, question: Question, attribution: Attribution, explain: ExplainOne) -> Routine[Score]:

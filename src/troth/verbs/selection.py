@@ -33,7 +33,7 @@ def decided(model: TextClassifier, data: Data, *, wrong: bool, limit: int | None
     if unlabelled is not None:
         raise TrothError(
             f"example {unlabelled.id} has no label, so it is not known whether the model is "
-            "right about it; add a label or leave --only out"
+            "right about it; name the column of labels (--label), or leave --only out"
         )
     matched = match_labels(data, model.labels, model.name)
     return list(islice(_decided(model, data, list(matched), wrong), limit))
