@@ -16,6 +16,7 @@ import fakes
 import kinds
 import troth
 import troth.models
+import zoo
 from troth.cli import app
 from troth.core import catalog
 from troth.core.errors import TrothError
@@ -31,7 +32,9 @@ SIZES = {
     },
 }  # fmt: skip
 # What reads the layers of an encoder cannot read these; what needs another model or a checkpoint is left out.
-REFUSED = {"alti", "decomp_x", "glob_enc"}
+REFUSED = {"alti", "decomp_x", "glob_enc"} | (
+    {"attention", "attention_x_gradient", "deep_lift"} if zoo.OLD_T5 else set()
+)
 NEEDS_MORE = {"llm_ranking", "attributive_masking"}
 
 

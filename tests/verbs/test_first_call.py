@@ -45,7 +45,6 @@ import accelerate, pandas, pyarrow.parquet, scipy.stats, torch, transformers
 from transformers.models.bert import modeling_bert
 torch.set_num_threads(1)
 assert start == (random.getstate(), numpy.random.get_state()[1].tobytes())
-assert "rich" not in sys.modules
 TEXT = "what a good film indeed"
 BASE = "bilstm_attention(embedding=4, hidden=3)"
 

@@ -417,4 +417,4 @@ def test_only_records_signed_with_the_key_hold(troth, tmp_path):
 
 def test_what_a_signature_proves_is_said(kept, troth):
     _, out, _ = troth("verify", "kept")
-    assert "a signature shows damage, not who wrote the file" in " ".join(out.split())
+    assert "a signature shows whether the file was damaged, not who wrote it" in " ".join(out.split())
