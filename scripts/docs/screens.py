@@ -116,12 +116,14 @@ def served() -> Iterator[str]:
         tempfile.gettempdir() + "/none",
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        said = ""
-        while "}" not in said:
-            said += server.stdout.readline()
-        yield json.loads(said)["url"]
-        server.terminate()
+        try:
+            assert server.stdout is not None
+            said = ""
+            while "}" not in said:
+                said += server.stdout.readline()
+            yield json.loads(said)["url"]
+        finally:
+            server.terminate()
 
 
 if __name__ == "__main__":

@@ -158,7 +158,7 @@ def test_a_check_is_the_same_page(browser, tmp_path):
         page.locator(".legend").get_by_role("button", name="lime").click()
         assert page.locator("polyline.line").count() == 1
         # Simes's over two examples: 2 × 0.01.
-        assert page.locator(".board tbody tr").last.inner_text().split() == ["100%", "0.020", "0.020"]
+        assert page.locator(".board tbody tr").last.inner_text().split() == ["100", "%", "0.020", "0.020"]
         assert serious_faults(page) == []
     results = [
         Randomization("gradient", "all", 0.25, 0.1, 0.4, (0.25,)),

@@ -1,5 +1,6 @@
 """The AML study: seeds that count, the paper's test splits, what a dry run tells, prompts, and long texts."""
 
+import importlib.util
 import json
 import re
 
@@ -282,7 +283,10 @@ def test_a_prompted_model_is_studied(place, prompted):
 @pytest.mark.full
 def test_a_study_without_optuna(place, tmp_path, monkeypatch):
     """Without Optuna the weights are searched by Sobol points, which is stored."""
-    monkeypatch.setattr("troth.attribution_model.search.importlib.util.find_spec", lambda name: None)
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: None if name == "optuna" else find(name, *more)
+    )
     study = catalog.build("studies", TINY.format(more="").replace(", search='random'", ""))
     (section,) = studies.carry_out(study, setting_of(place, tmp_path / "out"), ["main"])
     assert {row["sampler"] for row in section.facts["data.jsonl"]["lambdas"]} == {"Sobol points"}

@@ -261,6 +261,8 @@ def _of_module(module: types.ModuleType, seen: _Seen, depth: int) -> Iterator[st
 
 
 def _source(thing: Any) -> str:
+    if getattr(getattr(thing, "__code__", None), "co_filename", "") == "<string>":
+        return ""  # made by exec; Python 3.13 would give the source of `python -c`
     try:
         return inspect.getsource(thing)
     except (OSError, TypeError):  # typed at a prompt

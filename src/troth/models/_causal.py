@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
+from inspect import Parameter, signature
 from typing import Any, NamedTuple
 
 import torch
@@ -20,7 +21,7 @@ from troth.models import _placement, _reading, families
 from troth.models._changes import unhooked
 from troth.models._prompt_reader import PromptReader, Tree
 from troth.models._row_edits import chosen, extended
-from troth.models.base import Output, refuse
+from troth.models.base import ERASING, Output, refuse
 
 _NUMBERS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 _VOCABULARY_BYTES = 64 << 20  # maximum bytes of logits over the vocabulary held at a time
@@ -43,6 +44,12 @@ class Causal(PromptReader):
     @abstractmethod
     def logits_of(self, rows: Rows, asked: TokenQuestions, states: Tensor) -> Tensor:
         """[rows, columns] The logits, from the states (or vocabulary logits) at the needed positions."""
+
+    def ready(self, level: str, *, backward: bool) -> None:
+        super().ready(level, backward=backward)
+        ids = signature(self.model.forward).parameters.get("input_ids")
+        if (backward or level == "embeddings") and ids is not None and ids.default is Parameter.empty:
+            raise refuse(self.name, "word vectors as input (its forward needs input_ids)", ERASING)
 
     def forward(self, rows: Rows, *, attentions: bool = False, hidden: bool = False) -> Output:
         if rows.output_factor is not None:
