@@ -14,7 +14,6 @@ import pytest
 import fakes
 import troth as package
 from sampled import every, long
-from troth import cli
 from troth.core import catalog
 from troth.core.types import Example
 from troth.models.encoder import Encoder
@@ -84,18 +83,6 @@ def here(tmp_path, monkeypatch):
     for cached in (catalog._installed, catalog._plugin):
         cached.cache_clear()
     sys.modules.pop("own_package", None)
-
-
-@pytest.fixture
-def troth(monkeypatch, capsys):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["troth", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        printed = capsys.readouterr()
-        return left.value.code or 0, printed.out, printed.err
-
-    return call
 
 
 def model():
