@@ -54,7 +54,7 @@ def test_integrated_gradients_of_512_tokens_take_less_than_200_mb_above_the_mode
         capture_output=True,
         text=True,
         check=False,
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[1] / "support",
     )
     assert done.returncode == 0, done.stderr
     assert float(done.stdout.split()[-1]) < 200
