@@ -184,7 +184,17 @@ CSV = "name,stars\na,1\n"
         (["explain", TEXT, "--html", "file/page.html"], "cannot write file/page.html: "),
         (["explain", TEXT, "--html", "."], "cannot write .: "),
         (["explain", TEXT, "--html", ""], "cannot write .: "),
-        (["explain", TEXT, "--seed", "x"], "Invalid value for '--seed': "),
+        (["explain", TEXT, "--seed", "x"], "--seed must be a whole number, not 'x'; see troth explain --help"),
+        (["check", "--step", "half"], "--step must be a number, not 'half'; see troth check --help"),
+        (
+            ["explain", TEXT, "-m", "embedded", "--continuation", "good"],
+            "cannot load embedded as a causal language model: it is the small text classifier of troth; ",
+        ),
+        (
+            ["explain", TEXT, "-m", "embedded", "--threshold", "0.3"],
+            "threshold needs a multi-label model; embedded returns classes that exclude each other: add multi_label",
+        ),
+        (["explain", TEXT, "--device", "gpu"], "cannot use device gpu: a device is cpu, cuda or cuda:1; "),
         (["explain", TEXT, "--explainr", "lime"], "No such option: --explainr"),
         (["explain", TEXT, "-m", "{models}"], "{models} is a folder without config.json, so it is not a model; "),
         (["explain", TEXT, "-m", "{models}/absent"], "there is no model folder {models}/absent"),
@@ -232,7 +242,7 @@ CSV = "name,stars\na,1\n"
         ),
         (["report", "absent"], "no run is called 'absent'"),
         (["list", "explainer"], "no kind is called 'explainer'; did you mean explainers?"),
-        (["explan", TEXT], "No such command 'explan'"),
+        (["explan", TEXT], "No such command 'explan'. Did you mean 'explain'? see troth --help"),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(troth, models, tmp_path, arguments, line):

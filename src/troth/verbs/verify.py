@@ -8,6 +8,7 @@ versions, and the example's gold label.
 """
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -227,10 +228,22 @@ def _counts(difference: FieldDifference) -> bool:
     return before != now or any(abs(one - other) > 0.02 for one, other in zip(*numbers, strict=True))
 
 
+def _from_difference(value: Any, other: Any, before: int = 20, longest: int = 60) -> str:
+    """A shortened value; a long text starts a few characters before the place where the other one differs.
+
+    >>> _from_difference("a word, " * 9 + "then this", "a word, " * 9 + "then that", longest=30)
+    "'…word, a word, then this'"
+    """
+    if not isinstance(value, str) or not isinstance(other, str):
+        return shown(value)
+    start = max(0, len(os.path.commonprefix([value, other])) - before) if len(value) > longest else 0
+    return shown(f"{'…' if start else ''}{value[start:]}", longest)
+
+
 def _said(difference: FieldDifference, facts: Mapping[str, Any]) -> str:
     """Describes a difference."""
     path, before, now = difference.path, difference.before, difference.now
-    changed = difference.what or f"was {shown(before)}, now it is {shown(now)}"
+    changed = difference.what or f"was {_from_difference(before, now)}, now it is {_from_difference(now, before)}"
     if path[0] != "explanations" or len(path) < 3:
         return f"{difference.place} {changed}"
     explanation = facts["explanations"][path[1]]
