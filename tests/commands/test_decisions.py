@@ -57,7 +57,8 @@ def test_labels_that_are_no_classes_of_the_model_are_not_judged(troth, tmp_path)
     assert [" ".join(shown[shown.index(f"example {name}") :].split())[:51] for name in "12"] == [
         "example 1, gold happy, not a class of the model: po", "example 2, gold sad, not a class of the model: nega",
     ]  # fmt: skip
-    assert "wrong" not in shown and "right" not in shown
+    assert "wrong" not in shown
+    assert "right" not in shown
 
 
 def test_a_data_frame_has_the_decision(data):

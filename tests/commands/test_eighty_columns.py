@@ -177,7 +177,8 @@ def test_an_error_breaks_between_words_on_a_terminal_only(monkeypatch, capsys, t
     if terminal:
         check_widths("\n".join(lines))
     assert (len(lines) > 1) == terminal
-    assert " ".join(lines).startswith("troth: no explainer is called 'loo'; did you mean leave_one_out? there are: alti,")
+    start = "troth: no explainer is called 'loo'; did you mean leave_one_out? there are: alti,"
+    assert " ".join(lines).startswith(start)
     assert " sequential_integrated_gradients," in " ".join(lines)
 
 

@@ -108,7 +108,8 @@ def _print(found: RunDifference, everything: bool) -> None:
     about += [
         (key, _values(before), _values(after))
         for key, (before, after) in found.specs.items()
-        if not (methods and key.removesuffix("_full") in _NAMING[-2:]) and key not in _REPEATED
+        if not (methods and key.removesuffix("_full") in _NAMING[-2:])
+        and key not in _REPEATED
         and not (key.endswith("_full") and key.removesuffix("_full") in found.specs)
     ]
     if about:

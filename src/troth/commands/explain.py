@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 @takes(*ALL)
 def explain(
     texts: Annotated[
-        list[str] | None, typer.Argument(help="Texts to explain; without any, the lines of standard input are explained.")
+        list[str] | None,
+        typer.Argument(help="Texts to explain; without any, the lines of standard input are explained."),
     ] = None,
     model: _options.Model = "embedded",
     explainer: Annotated[

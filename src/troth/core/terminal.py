@@ -25,7 +25,9 @@ from troth.core.errors import TrothError
 # C0 and C1 controls, line separators, characters that reorder text (bidi), and lone surrogates.
 _CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff"
 _UNSAFE = re.compile(f"[{_CONTROLS}]")
-_UNBROKEN = re.compile(r"\[[^\[\]]{1,40}\]|\(?\d+ %|p [=<] \d|(?:\S+ & )?\S+ [+−]?\d[\d.]*(?=,|$| \()")  # not broken across lines
+_UNBROKEN = re.compile(
+    r"\[[^\[\]]{1,40}\]|\(?\d+ %|p [=<] \d|(?:\S+ & )?\S+ [+−]?\d+(?:\.\d+)?(?=,|$| \()"
+)  # not broken across lines
 # Escape sequences that rich writes: colors, and the cursor of a progress bar.
 _OURS = re.compile(rf"(\x1b\[[0-9;]*m|\x1b\[[0-9]*[AKG]|\x1b\[\?25[lh]|\r)|[{_CONTROLS}]")
 

@@ -51,9 +51,8 @@ def bring(
     if isinstance(model, str | Path):
         name = str(model)
         if name == "embedded" and not Path(name).is_dir():
-            raise TrothError(
-                f"cannot load embedded as a {network.words}: it is the small text classifier of troth; name another model"
-            )
+            what = "the small text classifier of troth"
+            raise TrothError(f"cannot load embedded as a {network.words}: it is {what}; name another model")
         options = _placement.loading_options(placing, device)
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "cpu"

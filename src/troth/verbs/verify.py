@@ -8,7 +8,6 @@ versions, and the example's gold label.
 """
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -228,15 +227,21 @@ def _counts(difference: FieldDifference) -> bool:
     return before != now or any(abs(one - other) > 0.02 for one, other in zip(*numbers, strict=True))
 
 
+def _in_common(first: str, second: str) -> int:
+    """The number of characters with which both texts begin."""
+    pairs = zip(first, second, strict=False)
+    return next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))
+
+
 def _from_difference(value: Any, other: Any, before: int = 20, longest: int = 60) -> str:
     """A shortened value; a long text starts a few characters before the place where the other one differs.
 
     >>> _from_difference("a word, " * 9 + "then this", "a word, " * 9 + "then that", longest=30)
-    "'…word, a word, then this'"
+    "'…ord, a word, then this'"
     """
     if not isinstance(value, str) or not isinstance(other, str):
         return shown(value)
-    start = max(0, len(os.path.commonprefix([value, other])) - before) if len(value) > longest else 0
+    start = max(0, _in_common(value, other) - before) if len(value) > longest else 0
     return shown(f"{'…' if start else ''}{value[start:]}", longest)
 
 
