@@ -348,6 +348,9 @@ def test_list_shows_everything_as_it_is_written(troth):
     assert set(found["explainers"]) == set(catalog.names("explainers"))
     code, out, _ = troth("list", "maskings")
     assert all(name in out for name in catalog.names("maskings"))
+    assert "\nkeep: how much of a unit is kept, from 0 (erased) to 1 (whole)\n" in out
+    code, out, _ = troth("list", "datasets")
+    assert out.rstrip().endswith("has to be put into the folder $TROTH_DATA\nmore about one of them: troth list NAME")
     code, out, _ = troth("list")
     assert "integrated_gradients" in out
     assert "reviews" in out
@@ -357,6 +360,7 @@ def test_doctor_tries_and_tells(troth):
     code, out, err = troth("doctor")
     assert (code, err) == (0, "")
     assert "everything that is needed works" in out
+    assert "– is optional, and not used or not available here\n" in out
     assert "torch" in out
     code, out, _ = troth("doctor", "--json")
     found = json.loads(out)
