@@ -78,7 +78,7 @@ def list(
             )
         else:
             for kind in kinds:
-                print_kind(kind)
+                print_kind(kind, hint=kind == kinds[-1])
         return
     found = cards(name)
     if as_json:
@@ -99,7 +99,7 @@ def cards(name: str) -> Sequence[Mapping[str, Any]]:
     return [_card(kind, name) for kind in kinds]
 
 
-def print_kind(kind: str) -> None:
+def print_kind(kind: str, *, hint: bool = True) -> None:
     """Prints one line for each entry: name, cost and supported models (or where the data are), and description."""
     rows = [(name, *_facts(kind, name), catalog.summary(KINDS[kind], name)) for name in catalog.names(KINDS[kind])]
     if not rows:
@@ -120,7 +120,8 @@ def print_kind(kind: str) -> None:
         console.print(line, soft_wrap=True)
     for line in _LEGENDS.get(kind, ()):
         console.print(Text(line, "dim"))
-    console.print(Text("more about one of them: troth list NAME", "dim"))
+    if hint:
+        console.print(Text("more about one of them: troth list NAME", "dim"))
     console.print()
 
 
