@@ -23,6 +23,7 @@ from troth.core.errors import TrothError
 
 _FAULT, _FIXABLE, _INTERRUPTED = 1, 2, 130
 _LONGEST = 2_000  # maximum length of an error message in characters
+_NUMBERS = {"int_parsing": "a whole number", "float_parsing": "a number"}
 # Allocations between two garbage collections. Importing torch and transformers creates many objects and hardly any
 # garbage: with Python's default of 700, a short command spends an eighth of its time on garbage collection.
 _COLLECT_AFTER = 10_000
@@ -106,7 +107,10 @@ def _print_error(line: str, trace: str = "") -> int:
     if len(line) > _LONGEST:  # shorten values of a megabyte
         line = f"{line[: _LONGEST // 2]}…{line[-_LONGEST // 2 :]}"
     errors = terminal.Console(stderr=True, soft_wrap=True)
-    errors.print(Text.assemble(("troth: ", "bold red"), terminal.visible(" ".join(line.split("\n")))))
+    shown = terminal.visible(" ".join(line.split("\n")))
+    if errors.is_terminal:  # broken between words; elsewhere an error stays on one line
+        shown = "\n".join(terminal.wrapped(f"troth: {shown}", errors.width)).removeprefix("troth: ")
+    errors.print(Text.assemble(("troth: ", "bold red"), shown))
     if trace:
         terminal.echo(trace.rstrip("\n"), err=True)
     return _FIXABLE
@@ -130,7 +134,10 @@ def _of_usage(error: Any) -> str:
     context = getattr(error, "ctx", None)
     command = "troth" if context is None else f"troth {context.info_name}" if context.parent else "troth"
     message = error.format_message()
+    given = getattr(error.__cause__, "errors", list)()  # the parser's own words do not name the value
+    if given and (kind := _NUMBERS.get(given[0]["type"])):
+        message = f"{error.param.opts[0]} must be {kind}, not {str(given[0]['input'])[:60]!r}"
     if message.startswith("Usage:"):
         terminal.echo(message)
         message = "no command given"
-    return f"{message.rstrip('.')}; see {command} --help"
+    return f"{message.rstrip('.')}{'' if message.endswith('?') else ';'} see {command} --help"

@@ -184,7 +184,17 @@ CSV = "name,stars\na,1\n"
         (["explain", TEXT, "--html", "file/page.html"], "cannot write file/page.html: "),
         (["explain", TEXT, "--html", "."], "cannot write .: "),
         (["explain", TEXT, "--html", ""], "cannot write .: "),
-        (["explain", TEXT, "--seed", "x"], "Invalid value for '--seed': "),
+        (["explain", TEXT, "--seed", "x"], "--seed must be a whole number, not 'x'; see troth explain --help"),
+        (["check", "--step", "half"], "--step must be a number, not 'half'; see troth check --help"),
+        (
+            ["explain", TEXT, "-m", "embedded", "--continuation", "good"],
+            "cannot load embedded as a causal language model: it is the small text classifier of troth; ",
+        ),
+        (
+            ["explain", TEXT, "-m", "embedded", "--threshold", "0.3"],
+            "threshold needs a multi-label model; embedded returns classes that exclude each other: add multi_label",
+        ),
+        (["explain", TEXT, "--device", "gpu"], "cannot use device gpu: a device is cpu, cuda or cuda:1; "),
         (["explain", TEXT, "--explainr", "lime"], "No such option: --explainr"),
         (["explain", TEXT, "-m", "{models}"], "{models} is a folder without config.json, so it is not a model; "),
         (["explain", TEXT, "-m", "{models}/absent"], "there is no model folder {models}/absent"),
@@ -232,7 +242,7 @@ CSV = "name,stars\na,1\n"
         ),
         (["report", "absent"], "no run is called 'absent'"),
         (["list", "explainer"], "no kind is called 'explainer'; did you mean explainers?"),
-        (["explan", TEXT], "No such command 'explan'"),
+        (["explan", TEXT], "No such command 'explan'. Did you mean 'explain'? see troth --help"),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(troth, models, tmp_path, arguments, line):
@@ -338,6 +348,9 @@ def test_list_shows_everything_as_it_is_written(troth):
     assert set(found["explainers"]) == set(catalog.names("explainers"))
     code, out, _ = troth("list", "maskings")
     assert all(name in out for name in catalog.names("maskings"))
+    assert "\nkeep: how much of a unit is kept, from 0 (erased) to 1 (whole)\n" in out
+    code, out, _ = troth("list", "datasets")
+    assert out.rstrip().endswith("has to be put into the folder $TROTH_DATA\nmore about one of them: troth list NAME")
     code, out, _ = troth("list")
     assert "integrated_gradients" in out
     assert "reviews" in out
@@ -347,6 +360,7 @@ def test_doctor_tries_and_tells(troth):
     code, out, err = troth("doctor")
     assert (code, err) == (0, "")
     assert "everything that is needed works" in out
+    assert "– is optional, and not used or not available here\n" in out
     assert "torch" in out
     code, out, _ = troth("doctor", "--json")
     found = json.loads(out)

@@ -50,6 +50,17 @@ def test_wrong_decisions_are_found_and_named(troth, data):
     assert shown.index("example c4, gold negative, ") < shown.index("example c0, gold positive, ")
 
 
+def test_labels_that_are_no_classes_of_the_model_are_not_judged(troth, tmp_path):
+    (tmp_path / "moods.csv").write_text("id,text,mood\n1,a fine film,happy\n2,a dull film,sad\n")
+    code, shown, problem = troth("explain", "--data", "moods.csv", "--label", "mood", "-e", "leave_one_out")
+    assert code == 0, problem
+    assert [" ".join(shown[shown.index(f"example {name}") :].split())[:51] for name in "12"] == [
+        "example 1, gold happy, not a class of the model: po", "example 2, gold sad, not a class of the model: nega",
+    ]  # fmt: skip
+    assert "wrong" not in shown
+    assert "right" not in shown
+
+
 def test_a_data_frame_has_the_decision(data):
     from troth import load_data
 

@@ -121,6 +121,9 @@ SCREENS = (
     ("explain", SHORT, "-e", "gradient", "--record", "records"),
     ("verify", "records"),
     ("explain", SHORT, "--interactions"),
+    ("explain", SHORT, "--pair", LONG, "-e", "leave_one_out"),
+    ("explain", "--data", "reviews", "--only", "wrong", "--limit", "8"),
+    ("bench", "--limit", "6", "-e", "gradient,random", *METRICS, "--out", "runs/before", "--baseline", "runs/after"),
     ("explain", SHORT, "--dry-run"),
     ("list", "lime"),
     ("list", "comprehensiveness"),
@@ -141,7 +144,7 @@ EXPLAINED = {
 def test_screens_of_all_commands(screen, folder, monkeypatch):
     plan = 'models = ["embedded"]\ndata = ["reviews"]\nlimit = 4\nexplainers = ["random"]\nmetrics = ["sufficiency"]\n'
     (folder / "plan.toml").write_text(plan)
-    wide, unexplained = {}, {}
+    wide, torn_off, unexplained = {}, {}, {}
     for arguments in SCREENS:
         monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
         monkeypatch.setenv("TERM", "dumb")  # no colors
@@ -149,13 +152,34 @@ def test_screens_of_all_commands(screen, folder, monkeypatch):
         assert shown.strip(), arguments
         if too_wide := [line for line in shown.splitlines() if cell_len(line.rstrip()) > WIDTH]:
             wide[arguments] = too_wide
+        # A number stays on the line of its percent sign, and a score on that of its unit.
+        if torn := [line for line in shown.splitlines() if re.match(r"\s*(%|[+−]\d\S*(,|$))", line)]:
+            torn_off[arguments] = torn
         for term, meaning in EXPLAINED.items():
             if re.search(term, shown) and not re.search(meaning, joined(shown)):
                 unexplained[arguments] = term
         if (first := re.search(r"\bcells?\b.*", joined(shown))) and not first[0].startswith(("cell (p", "cells (p")):
             unexplained[arguments] = first[0]  # where it first appears, not only somewhere
     assert wide == {}
+    assert torn_off == {}
     assert unexplained == {}
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_an_error_breaks_between_words_on_a_terminal_only(monkeypatch, capsys, terminal):
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    monkeypatch.setattr(sys, "argv", ["troth", "explain", SHORT, "-e", "loo"])
+    with pytest.raises(SystemExit, match="2"):
+        cli.main()
+    lines = capsys.readouterr().err.splitlines()
+    if terminal:
+        check_widths("\n".join(lines))
+    assert (len(lines) > 1) == terminal
+    start = "troth: no explainer is called 'loo'; did you mean leave_one_out? there are: alti,"
+    assert " ".join(lines).startswith(start)
+    assert " sequential_integrated_gradients," in " ".join(lines)
 
 
 def test_bench(folder):

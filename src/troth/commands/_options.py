@@ -213,9 +213,9 @@ Targets = Annotated[
 Seed = Annotated[int, "Random seed."]
 Seeds = Annotated[
     list[int] | None,
-    typer.Option(help="Random seed; several: 0,1,2.", parser=_numbers, callback=_joined),
+    typer.Option(help="Random seed, 0 by default; several: 0,1,2.", parser=_numbers, callback=_joined),
 ]
-KeyFile = Annotated[Path | None, "Sign or check records with the key in this file: HMAC-SHA256 of all its bytes."]
+KeyFile = Annotated[Path | None, "HMAC-SHA256 key that signs or checks records: all bytes of this file."]
 Json = Annotated[bool, "Print JSON, for programs."]
 Verbose = Annotated[bool, "Print every note, and a paragraph on methods for a paper."]
 Device = Annotated[str | None, "cpu, cuda or cuda:1; by default a GPU if there is one."]

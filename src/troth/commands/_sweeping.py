@@ -15,6 +15,7 @@ from troth.commands import _options
 from troth.core import terminal
 from troth.core.display import counted
 from troth.core.progress import duration as duration
+from troth.core.progress import expected as expected_time
 from troth.core.progress import run_bar as run_bar
 from troth.core.sheet import TableCell
 from troth.core.terminal import Console
@@ -43,7 +44,7 @@ def print_estimate(
         )  # fmt: skip
         return
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in expected.cells.items())
-    terminal.echo(f"into {folder}")
+    terminal.echo(f"run folder: {folder}")
     for line in terminal.wrapped(f"{sum(expected.cells.values()):,} cells (pieces of work): {kinds}", 80):
         terminal.echo(line)
     if "trainings" in plan.about:
@@ -60,7 +61,7 @@ def print_estimate(
     if expected.seconds is None:
         took = f"unknown: {expected.problem}" if expected.problem else "unknown"
     else:
-        took = f"about {duration(expected.seconds)} with {counted(count, 'worker')}"
+        took = f"{expected_time(expected.seconds)} with {counted(count, 'worker')}"
         if expected.probed:
             were = "was" if expected.probed == 1 else "were"
             took += f"; {counted(expected.probed, 'method')} {were} tried on a few examples"

@@ -108,7 +108,9 @@ def _print(found: RunDifference, everything: bool) -> None:
     about += [
         (key, _values(before), _values(after))
         for key, (before, after) in found.specs.items()
-        if not (methods and key.removesuffix("_full") in _NAMING[-2:]) and key not in _REPEATED
+        if not (methods and key.removesuffix("_full") in _NAMING[-2:])
+        and key not in _REPEATED
+        and not (key.endswith("_full") and key.removesuffix("_full") in found.specs)
     ]
     if about:
         _table(console, ["what differs", "before", "after"], about, numbers=False)
@@ -119,7 +121,7 @@ def _print(found: RunDifference, everything: bool) -> None:
     rows = [
         [
             " · ".join(short.get(str(one.specs[key]), str(one.specs[key])) for key in names if key in one.specs),
-            *(f"{cell.text}\n{cell.interval}" for cell in map(_cell, (one.before, one.after))),
+            *(f"{cell.text}\n{cell.interval}".replace("-", "−") for cell in map(_cell, (one.before, one.after))),
             numbers.difference(one.change) + ("\nmoved" if everything and one.moved else ""),
         ]
         for one in shown
@@ -129,8 +131,8 @@ def _print(found: RunDifference, everything: bool) -> None:
         console.print()
     console.print(
         f"{len(found.moved)} of {len(found.numbers)} numbers moved beyond their intervals"
-        + (f"; {found.only[0]} of the first run and {found.only[1]} of the second are not in the other"
-           if any(found.only) else "")
+        + "".join(f"; {count} {'is' if count == 1 else 'are'} only in the {side} run"
+                  for side, count in zip(("first", "second"), found.only, strict=True) if count)
         + (f"; cells (pieces of work) that failed: {found.failed[0]} and {found.failed[1]}"
            if any(found.failed) else ""),
         markup=False,

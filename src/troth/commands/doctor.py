@@ -63,6 +63,8 @@ def doctor(as_json: _options.Json = False) -> None:
         for name, state, detail in found:
             table.add_row(signs[state], name, Text(detail, "dim"))
         console.print(table)
+        if any(state == "optional" for _, state, _ in found):
+            console.print("– is optional, and not used or not available here", style="dim")
         console.print("everything that is needed works" if healthy else "[red]something needed is missing or broken[/]")
     if not healthy:
         raise SystemExit(1)

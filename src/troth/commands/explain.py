@@ -15,7 +15,7 @@ from troth.commands import _citing, _options
 from troth.commands._model_options import ALL, Asked, takes
 from troth.core import reading, terminal
 from troth.core.errors import TrothError
-from troth.core.progress import duration
+from troth.core.progress import expected as expected_time
 from troth.core.terminal import Console
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 @takes(*ALL)
 def explain(
     texts: Annotated[
-        list[str] | None, typer.Argument(help="Texts to explain; none reads lines from standard input.")
+        list[str] | None,
+        typer.Argument(help="Texts to explain; without any, the lines of standard input are explained."),
     ] = None,
     model: _options.Model = "embedded",
     explainer: Annotated[
@@ -49,9 +50,9 @@ def explain(
     proof: Annotated[
         bool, "Erase each method's top words, and random ones, and show what the model then predicts."
     ] = True,
-    data: Annotated[str | None, "Explain this data set, file or folder in place of texts."] = None,
+    data: Annotated[str | None, "Explain this data set, file or folder instead of texts."] = None,
     split: Annotated[str | None, "Split of the data."] = None,
-    limit: Annotated[int, "Number of examples of the data, the first ones; 0 takes all."] = 0,
+    limit: Annotated[int, "Explain only the first examples of the data, this many; 0 takes all."] = 0,
     text: _options.TextColumn = None,
     text_pair: _options.PairColumn = None,
     label: _options.LabelColumn = None,
@@ -240,7 +241,7 @@ def print_expected(expected: Mapping[str, int], texts: int, seconds: float | Non
     for name, passes in expected.items():
         terminal.echo(f"  {name}: {passes:,}")
     if seconds is not None:
-        terminal.echo(f"time: about {duration(seconds)}")
+        terminal.echo(f"time: {expected_time(seconds)}")
     if cost:
         terminal.echo(cost)
 

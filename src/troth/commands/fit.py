@@ -30,7 +30,9 @@ def fit(
         list[str] | None,
         "Metrics used for selection, one folder per metric, or all; aopc_comprehensiveness by default.",
     ] = None,
-    lambdas: Annotated[str | None, "Weights of the losses L_p, L_a and L_inv, such as 1,0.5,0.2."] = None,
+    lambdas: Annotated[
+        str | None, "Weights of the losses for prediction (L_p), sparsity (L_a) and inverse (L_inv), such as 1,0.5,0.2."
+    ] = None,
     without: Annotated[list[str] | None, "Losses to leave out: prediction, sparsity, inverse."] = None,
     inverse_form: Annotated[str, "Form of L_inv: log, probability or negative_entropy."] = "log",
     sparsity_form: Annotated[str, "Form of L_a: cross_entropy or l1."] = "cross_entropy",

@@ -28,6 +28,18 @@ _SHORT = {
     "BERT, RoBERTa, XLM-RoBERTa, DistilBERT": "BERT-like",
 }
 _NARROWEST = 40  # minimum width of a description next to the name and facts; a narrower one goes on the next line
+_PASSES = "passes: texts that the model reads to explain or measure one text of n words"
+_UNIT = "unit: a word, token, sentence or passage; it is erased and gets a score"
+# What the columns and terms of a list mean; shown below it.
+_LEGENDS = {
+    "explainers": (f"{_PASSES};", "  back: backward passes, for gradients", _UNIT),
+    "metrics": (_PASSES, _UNIT),
+    "maskings": (_UNIT, "keep: how much of a unit is kept, from 0 (erased) to 1 (whole)"),
+    "datasets": (
+        "here: can be read now; on the hub: downloaded when it is first read;",
+        "not here: has to be put into the folder $TROTH_DATA",
+    ),
+}
 _TITLES = {
     "formula": "formula", "paper": "paper", "cost": "passes", "models": "models", "signed": "signed",
     "better": "better", "values": "values", "here": "where", "pitfalls": "beware",
@@ -66,7 +78,7 @@ def list(
             )
         else:
             for kind in kinds:
-                print_kind(kind)
+                print_kind(kind, hint=kind == kinds[-1])
         return
     found = cards(name)
     if as_json:
@@ -87,7 +99,7 @@ def cards(name: str) -> Sequence[Mapping[str, Any]]:
     return [_card(kind, name) for kind in kinds]
 
 
-def print_kind(kind: str) -> None:
+def print_kind(kind: str, *, hint: bool = True) -> None:
     """Prints one line for each entry: name, cost and supported models (or where the data are), and description."""
     rows = [(name, *_facts(kind, name), catalog.summary(KINDS[kind], name)) for name in catalog.names(KINDS[kind])]
     if not rows:
@@ -106,10 +118,10 @@ def print_kind(kind: str) -> None:
         line.append(f"\n  {_cut(row[-1], room - 2)}" if below and room else f"  {_cut(row[-1], left)}")
         line.rstrip()
         console.print(line, soft_wrap=True)
-    if kind in ("explainers", "metrics"):
-        console.print(Text("passes: texts that the model reads to explain or measure one text of n words", "dim"))
-        console.print(Text("unit: a word, token, sentence or passage; it is erased and gets a score", "dim"))
-        console.print(Text("all about one: troth list NAME", "dim"))
+    for line in _LEGENDS.get(kind, ()):
+        console.print(Text(line, "dim"))
+    if hint:
+        console.print(Text("more about one of them: troth list NAME", "dim"))
     console.print()
 
 

@@ -24,13 +24,13 @@ def referee(
         list[str] | None,
         "Properties that the method claims, which are then checked as well: completeness, dummy, symmetry, "
         "linearity, linear, shapley, "
-        "leave_one_out, integrated_gradients, input_x_gradient. Default: the function's attribute claims.",
+        "leave_one_out, integrated_gradients, input_x_gradient; by default what function.claims lists.",
     ] = None,
     of: Annotated[
-        str | None, "What is explained: logit, probability or log_probability. Default: the function's attribute of."
+        str | None, "What is explained: logit, probability or log_probability; by default what function.of says."
     ] = None,
     tolerance: Annotated[
-        float | None, "The error allowed for an approximation, as a share of the largest score. Default: exact."
+        float | None, "The error allowed for an approximation, as a share of the largest score; by default none."
     ] = None,
     only: Annotated[list[str] | None, "Check only these properties, and the ones that they depend on."] = None,
     html: Annotated[Path | None, "Write a self-contained HTML page to this path."] = None,

@@ -133,6 +133,15 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def expected(seconds: float) -> str:
+    """An expected duration.
+
+    >>> expected(0.3), expected(75)
+    ('under 1 s', 'about 1 min 15 s')
+    """
+    return "under 1 s" if seconds < 0.5 else f"about {duration(seconds)}"
+
+
 @contextmanager
 def run_bar(wanted: bool) -> Iterator[Callable[[Any], None] | None]:
     """The bar of a run with the time left; yields a function to call with its progress (`sweep.scheduler.Progress`)."""

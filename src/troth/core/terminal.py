@@ -25,7 +25,9 @@ from troth.core.errors import TrothError
 # C0 and C1 controls, line separators, characters that reorder text (bidi), and lone surrogates.
 _CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff"
 _UNSAFE = re.compile(f"[{_CONTROLS}]")
-_UNBROKEN = re.compile(r"\[[^\[\]]{1,40}\]|\d %|p [=<] \d")  # parts that are not broken across lines
+_UNBROKEN = re.compile(
+    r"\[[^\[\]]{1,40}\]|\(?\d+ %|p [=<] \d|(?:\S+ & )?\S+ [+−]?\d+(?:\.\d+)?(?=,|$| \()"
+)  # not broken across lines
 # Escape sequences that rich writes: colors, and the cursor of a progress bar.
 _OURS = re.compile(rf"(\x1b\[[0-9;]*m|\x1b\[[0-9]*[AKG]|\x1b\[\?25[lh]|\r)|[{_CONTROLS}]")
 
@@ -47,10 +49,12 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Wraps the text to lines of at most `width`, without breaking [low, high], 95 % or p = 0.5.
+    """Wraps the text to lines of at most `width`, without breaking [low, high], 95 %, p = 0.5 or a unit and its score.
 
     >>> wrapped("it beats random by +0.1 [0.0, 0.2], p = 0.5, in 95 % of all", 28)
     ['it beats random by +0.1', '[0.0, 0.2], p = 0.5, in 95 %', 'of all']
+    >>> wrapped("strongest: put −0.14, could +0.14", 28)
+    ['strongest: put −0.14,', 'could +0.14']
     """
     kept = _UNBROKEN.sub(lambda match: match[0].replace(" ", "\0"), visible(text))
     lines = textwrap.wrap(kept, width, break_long_words=False, break_on_hyphens=False)

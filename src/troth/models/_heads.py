@@ -40,7 +40,9 @@ def checked_threshold(name: str, outputs: Outputs, threshold: float | None) -> f
         raise TrothError(f"threshold must lie between 0 and 1, such as 0.3, not {threshold}")
     if outputs != "labels":
         what = "classes that exclude each other" if outputs == "classes" else "values"
-        raise TrothError(f"threshold needs a multi-label model; {name} returns {what}: add multi_label=True")
+        raise TrothError(
+            f"threshold needs a multi-label model; {name} returns {what}: add multi_label=True (--multi-label)"
+        )
     return float(threshold)
 
 

@@ -50,6 +50,9 @@ def bring(
     """The model, tokenizer and name of a source; only models that are loaded here are moved and cast."""
     if isinstance(model, str | Path):
         name = str(model)
+        if name == "embedded" and not Path(name).is_dir():
+            what = "the small text classifier of troth"
+            raise TrothError(f"cannot load embedded as a {network.words}: it is {what}; name another model")
         options = _placement.loading_options(placing, device)
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -64,7 +67,8 @@ def bring(
             if not options and not _placement.is_placed(model):
                 model.to(device)
         except (RuntimeError, AssertionError) as error:
-            raise TrothError(f"cannot use device {device}: {first_line(error)}") from None
+            why = "a device is cpu, cuda or cuda:1" if "Expected one of cpu" in str(error) else first_line(error)
+            raise TrothError(f"cannot use device {device}: {why}; leave it out, or name another one") from None
     else:
         if is_pipeline(model):
             model, tokenizer = model.model, tokenizer or model.tokenizer

@@ -226,7 +226,8 @@ def as_shots(shots: Iterable[Any], class_words: Sequence[str], labels: Sequence[
 def require_words(class_words: Sequence[str]) -> None:
     """Refuses class words that cannot be told apart."""
     if isinstance(class_words, str) or len(set(class_words)) < max(2, len(class_words)):
-        raise TrothError(f"with a prompt, class_words must be two or more different words, not {class_words!r}")
+        given = f"not {class_words!r}" if class_words else "one per class; none are given"
+        raise TrothError(f"with a prompt, class_words must be two or more different words (--class-words), {given}")
 
 
 def _class(shot: Example, class_words: Sequence[str], labels: Sequence[str]) -> int:

@@ -3,6 +3,7 @@
 from importlib.resources import as_file, files
 from typing import Any
 
+from troth.core.errors import TrothError
 from troth.models.base import TextClassifier
 from troth.models.encoder import Encoder
 
@@ -19,6 +20,9 @@ class Embedded(Encoder):
     @classmethod
     def load(cls, source: Any, **options: Any) -> TextClassifier:
         with as_file(files("troth.models") / "embedded_model") as folder:
-            model = super().load(str(folder), **options)
+            try:
+                model = super().load(str(folder), **options)
+            except TrothError as error:
+                raise TrothError(str(error).replace(str(folder), "embedded")) from None
         model.name = "embedded"
         return model

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from troth.core.errors import TrothError
+from troth.data._classes import label_name
 from troth.models.targets import gold_class
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ def gold(attribution: Attribution) -> str:
         return ", ".join(map(str, label if isinstance(label, tuple) else (label,)))
     try:
         return attribution.label(gold_class(attribution.labels, attribution.example))
-    except TrothError:
-        return str(label)
+    except TrothError:  # not a class of the model
+        return str(label_name(label))
 
 
 def predicted(attribution: Attribution) -> str:
@@ -36,7 +37,10 @@ def predicted(attribution: Attribution) -> str:
 def about(attribution: Attribution, *, several: bool) -> str:
     """The example's id and whether the model is right about it, if that is known."""
     own, said = gold(attribution), predicted(attribution)
-    judged = "" if not own else f"gold {own}" if not said else f"gold {own}, {'right' if own == said else 'wrong'}"
+    judged = f"gold {own}" if own else ""
+    if own and said:
+        is_right = "right" if own == said else "wrong"
+        judged += f", {is_right if own in attribution.labels else 'not a class of the model'}"
     place = f"example {attribution.example.id}" if judged or several else ""
     return "".join(f"{part}: " for part in [", ".join(filter(None, (place, judged)))] if part)
 

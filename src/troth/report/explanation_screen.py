@@ -37,7 +37,8 @@ def show(console: Console, by_text: Sequence[Sequence[Attribution]]) -> None:
     plain = console.no_color or console.color_system is None
     for attributions in by_text:
         place = about(attributions[0], several=len(by_text) > 1)
-        console.print(f"\n{place}{heading(attributions[0])}", style="bold", markup=False)
+        console.print()
+        console.print("\n".join(wrapped(place + heading(attributions[0]), console.width)), style="bold", markup=False)
         if cut := cut_off(attributions[0]):
             console.print(cut, style="yellow", markup=False)
         prompt = shared_prompt(attributions)

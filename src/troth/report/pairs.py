@@ -84,4 +84,5 @@ def _text(x: int, label: str, whole: str, *, faint: bool = False) -> str:
 
 
 def _word(found: Interactions, unit: int) -> str:
-    return short(found.units[unit], 24)
+    word = short(found.units[unit], 24)
+    return word if any(letter.isalnum() for letter in word) else f"'{word}'"  # as among the strongest units

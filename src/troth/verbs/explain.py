@@ -247,7 +247,8 @@ def explanations(
         other = None if against is None else class_of(model.labels, against, about, predicted, model.outputs)
         if other == chosen:
             if against != "predicted":
-                raise TrothError(f"target and against are both {model.labels[chosen]!r}; a contrast needs two classes")
+                both = f"target and against are both {model.labels[chosen]!r}"
+                raise TrothError(f"{both}; a contrast needs two classes, so name another one")
             in_order = whole.logits[row].argsort(descending=True, stable=True).tolist()
             other = next(index for index in in_order if index != chosen)  # the strongest other class
         questions.append(Question(encoding, chosen, other, seed=seed))

@@ -227,10 +227,28 @@ def _counts(difference: FieldDifference) -> bool:
     return before != now or any(abs(one - other) > 0.02 for one, other in zip(*numbers, strict=True))
 
 
+def _in_common(first: str, second: str) -> int:
+    """The number of characters with which both texts begin."""
+    pairs = zip(first, second, strict=False)
+    return next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))
+
+
+def _from_difference(value: Any, other: Any, before: int = 20, longest: int = 60) -> str:
+    """A shortened value; a long text starts a few characters before the place where the other one differs.
+
+    >>> _from_difference("a word, " * 9 + "then this", "a word, " * 9 + "then that", longest=30)
+    "'…ord, a word, then this'"
+    """
+    if not isinstance(value, str) or not isinstance(other, str):
+        return shown(value)
+    start = max(0, _in_common(value, other) - before) if len(value) > longest else 0
+    return shown(f"{'…' if start else ''}{value[start:]}", longest)
+
+
 def _said(difference: FieldDifference, facts: Mapping[str, Any]) -> str:
     """Describes a difference."""
     path, before, now = difference.path, difference.before, difference.now
-    changed = difference.what or f"was {shown(before)}, now it is {shown(now)}"
+    changed = difference.what or f"was {_from_difference(before, now)}, now it is {_from_difference(now, before)}"
     if path[0] != "explanations" or len(path) < 3:
         return f"{difference.place} {changed}"
     explanation = facts["explanations"][path[1]]
