@@ -86,8 +86,8 @@ def cell(result: dict[str, Any], name: str, confirmed: dict[tuple[str, str], str
 
 LEGEND = """
 **✓** The property holds for every method of the library to which it applies. **✗** It fails for at least one method;
-the link leads to the details and to a script that shows the failure without troth. **–** The property does not apply; the
-reasons are [below](#what-was-not-checked). **?** The property fails, but no independent script confirms it, so our
+the link leads to the details and to a script that shows the failure without troth. **–** The property does not apply;
+the reasons are [below](#what-was-not-checked). **?** The property fails, but no independent script confirms it, so our
 adapter may be at fault.
 """
 
