@@ -54,7 +54,8 @@ def about(results: list[dict[str, Any]]) -> str:
     speed = f", matrix products at {min(peaks):.0f}–{max(peaks):.0f} GFLOP/s" if peaks else ""
     return (
         f"{processor()}, one thread{speed}; Python {platform.python_version()}, {_versions()}; {turns[0]}–{turns[-1]} "
-        'turns. Random models. *peer / ours* above 1: ours is faster; *fast* is the same with `precision="fast"`.\n'
+        "turns. Models have random weights. *peer / ours* is the time of the peer divided by that of troth; *fast* is "
+        'the same ratio for troth with `precision="fast"`.\n'
     )
 
 

@@ -94,9 +94,9 @@ def summary(rows: list[Measured]) -> str:
         lines.append(f"- {span(own)} as fast as **{name}** ({', '.join(dict.fromkeys(row.work for row in own))}).")
     lines += [
         f"- **Slower**: {', '.join(slower) or 'troth is not slower in any of these tasks'}.",
-        f"- **Memory**: in {len(more)} of {len(compared)} comparisons troth takes more memory than the other library, "
-        f"at most {max(row.memory for row in more):.0f} MB above the model.",
-        f"- **Long texts** (256 and 512 tokens): troth takes less memory in {less} of {len(long)} comparisons, "
+        f"- **Memory**: in {len(more)} of {len(compared)} comparisons troth needs more memory than the other library. "
+        f"In these, it needs at most {max(row.memory for row in more):.0f} MB in addition to the loaded model.",
+        f"- **Long texts** (256 and 512 tokens): troth needs less memory in {less} of {len(long)} comparisons, "
         f"with a median of {ours:.0f} MB against {theirs:.0f} MB.",
     ]
     return "\n".join(lines)

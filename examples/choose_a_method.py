@@ -1,4 +1,4 @@
-"""Which explainer is the most faithful on your model and data? A small bench, and its answer in words.
+"""Which explainer is the most faithful on your model and data? Runs a small bench and prints its conclusions.
 
 python examples/choose_a_method.py
 """

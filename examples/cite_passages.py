@@ -1,6 +1,6 @@
 """Which passages does a language model's answer rest on?
 
-python examples/cite_passages.py MODEL        an instruction-tuned model: a folder or a hub name
+python examples/cite_passages.py MODEL        MODEL is the folder or hub name of an instruction-tuned model
 """
 
 import sys

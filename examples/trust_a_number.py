@@ -1,6 +1,6 @@
 """Check whether erased texts are in distribution for a model.
 
-If they are not, a metric may measure confusion instead of faithfulness.
+If they are not, a metric may measure the effect of unusual inputs instead of faithfulness.
 
 python examples/trust_a_number.py
 """

@@ -85,10 +85,10 @@ def cell(result: dict[str, Any], name: str, confirmed: dict[tuple[str, str], str
 
 
 LEGEND = """
-**✓** Every method of the library to which the property applies has it. **✗** A method does not; the link leads to the
-details and to a script that shows the failure without troth. **–** The property does not apply; the reasons are
-[below](#what-was-not-checked). **?** The property fails, but no independent script confirms it, so our adapter may be
-at fault.
+**✓** The property holds for every method of the library to which it applies. **✗** It fails for at least one method;
+the link leads to the details and to a script that shows the failure without troth. **–** The property does not apply;
+the reasons are [below](#what-was-not-checked). **?** The property fails, but no independent script confirms it, so our
+adapter may be at fault.
 """
 
 
@@ -101,13 +101,14 @@ def conclusion(cells: dict[tuple[str, str], str], methods: int) -> str:
     clean = [library for library in libraries if not any(library == failed for failed, _ in fails)]
     applied = sum(sign != "–" for sign in cells.values())
     lines = [
-        f"**{len(libraries)} libraries, {methods} methods, {len(names)} properties.** {applied - len(fails)} of the "
-        f"{applied} cells that apply hold and {len(fails)} fail. What fails in more than one library: "
+        f"**{len(libraries)} libraries, {methods} methods, {len(names)} properties.** Of the {applied} pairs of a "
+        f"library and a property that applies to it, {applied - len(fails)} hold and {len(fails)} fail. These "
+        "properties fail in more than one library: "
         + ", ".join(f"`{name}` ({by_name[name]})" for name in often)
-        + f". All libraries have {sum(not count for count in by_name.values())} of the properties, among them "
+        + f". {sum(not count for count in by_name.values())} properties fail in no library, among them "
         + ", ".join(f"`{name}`" for name in CORE if name in by_name and not by_name[name])
         + ". "
-        + (f"{', '.join(clean)}: no failure." if clean else "Every library fails at least one property.")
+        + (f"No failures: {', '.join(clean)}." if clean else "Every library fails at least one property.")
     ]
     return "\n".join(lines)
 
@@ -121,7 +122,7 @@ def page(results: list[dict[str, Any]], confirmed: dict[tuple[str, str], str | N
     for name in rows_of:
         lines.append(f"| `{name}` | {' | '.join(cells[result['library'], name] for result in results)} |")
     lines += ["", "## The properties", "", "| property | what must hold |", "|---|---|"]
-    lines += [f"| `{name}` | {_plain(row['says'])}. |" for name, row in rows_of.items()]
+    lines += [f"| `{name}` | {row['says']} |" for name, row in rows_of.items()]
     lines += ["", "## What fails", ""]
     found = failures(results)
     for (library, name), rows in found.items():
@@ -143,7 +144,13 @@ def page(results: list[dict[str, Any]], confirmed: dict[tuple[str, str], str | N
             *([f"- {issue}"] if issue else []), "",
         ]  # fmt: skip
     lines += [] if found else ["Nothing.", ""]
-    lines += ["## What was not checked", "", "Besides the properties that a method does not claim:", ""]
+    lines += [
+        "## What was not checked",
+        "",
+        "Each line gives the reason why some properties were "
+        "not checked. Properties that a method does not claim are not listed.",
+        "",
+    ]
     for result in results:
         why: dict[str, list[str]] = {}
         for method in result["methods"]:

@@ -14,7 +14,7 @@ def text_explainer(model, tokenizer, texts, target):
     predict, results = probabilities(model, tokenizer), []
     for text in texts:
         if len(tokenizer(single(text))["input_ids"]) > tokenizer.model_max_length:
-            raise NotImplementedError("it sees a function of texts, so whoever writes that truncates")
+            raise NotImplementedError("it calls a function of texts, and this function truncates them")
         explainer = LimeTextExplainer(bow=False, mask_string=tokenizer.mask_token or tokenizer.unk_token)
         explanation = explainer.explain_instance(
             single(text), predict, labels=[target], num_features=100, num_samples=300

@@ -80,7 +80,7 @@ class CitedAnswer(Shown):
     parts: tuple[CitedPart, ...]  # one per sentence of the answer
     sentences: tuple[tuple[int, Span], ...]  # index of the passage, and the characters of the sentence in it
     divided: tuple[int, ...]  # indices of the passages whose sentences were erased one by one
-    undivided: float  # decrease of the answer's log-probability if all other passages are erased together
+    undivided: float  # decrease of the answer's log-probability if all passages not in `divided` are erased
     tolerance: float
     masking: str
     seed: int

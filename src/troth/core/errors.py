@@ -56,7 +56,7 @@ def _is_slip(asked: str, known: str, most: int) -> bool:
 
 
 def _distance(one: str, other: str) -> int:
-    """The number of letters to add, remove, change or swap with the next one to turn one word into the other."""
+    """How many letters must be added, removed, changed or swapped with the next one to get the other word."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, start=1):

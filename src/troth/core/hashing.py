@@ -189,8 +189,8 @@ def _held(thing: Any) -> Sequence[Any]:
 
 
 class _Caller:
-    """An object and its function that is called: attributes that the function changes record its calls and are not
-    settings.
+    """An object with the function that is called. Attributes that the function itself changes, such as a counter of its
+    calls, do not count.
     """
 
     def __init__(self, thing: Any, function: Any) -> None:
@@ -231,7 +231,7 @@ def _of_function(function: types.FunctionType, seen: _Seen, depth: int) -> Itera
     source = _source(function)
     # Two lambdas on one line have the same source.
     yield constants(function.__code__) if not source or function.__name__ == "<lambda>" else source
-    # Values that the function changes itself record its calls and are not settings.
+    # Values that the function itself changes, such as a counter of its calls, do not count.
     changed = changed_by(function)
     named = {name: value for name, value in values_named(function).items() if name not in changed}
     for held in (function.__defaults__, function.__kwdefaults__, named):

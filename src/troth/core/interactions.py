@@ -16,9 +16,7 @@ Pair = tuple[int, int, float]  # the indices of two units in reading order, and 
 
 @dataclass(frozen=True)
 class Forecast:
-    """How well the model's values of maskings are predicted by adding up the scores of the units that are kept, as
-    R².
-    """
+    """How well the sum of the scores of the kept units predicts the model's value for a partly erased text, as R²."""
 
     singles: float  # Shapley values of single units; NaN if the value never changes
     best_singles: float  # the scores of single units that fit the model best (least squares)
@@ -77,7 +75,7 @@ class Interactions(Attribution):
 
     @property
     def sentence(self) -> str:
-        """The proof in words: how much pairs improve the prediction of maskings over single units."""
+        """The proof in words: how much better pairs predict the values of partly erased texts than single units do."""
         found = self.forecast
         unit = self.question.encoding.unit_kind
         if found is None:

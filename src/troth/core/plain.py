@@ -85,7 +85,7 @@ def attribution_from_dict(facts: Mapping[str, Any], model: TextClassifier | None
 
 
 def _shown(facts: Mapping[str, Any]) -> Encoding:
-    """The encoding as far as it is known without the model, which is enough to display it."""
+    """The encoding without what only the model knows, which is enough to display it."""
     nothing = torch.empty(0, dtype=torch.int64)
     return Encoding(
         Example(facts["id"], facts["text"], facts["text_pair"], facts.get("label")),

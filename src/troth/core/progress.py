@@ -26,7 +26,7 @@ _shown = ContextVar("_shown", default=True)
 
 @contextmanager
 def hidden() -> Iterator[None]:
-    """Hides bars in this block: a run shows its own, and several processes share one terminal."""
+    """Hides bars in this block, because a run shows its own bar and several processes share one terminal."""
     before = _shown.set(False)
     try:
         yield

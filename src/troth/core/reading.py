@@ -58,7 +58,7 @@ def json_of(path: str | os.PathLike[str], limit: int = SETTINGS) -> Any:
 
 
 def lines(path: str | os.PathLike[str], limit: int = DATA) -> Iterator[str]:
-    r"""The lines of a UTF-8 file with their ends; only \n ends a line. Nothing but the line is in memory."""
+    r"""The lines of a UTF-8 file with their ends; only \n ends a line. One line is in memory at a time."""
     name, longest = Path(path).name, allowed(LINE)
     with opened(path, limit) as stream:
         for number, line in enumerate(iter(lambda: stream.readline(longest + 1), b""), start=1):

@@ -70,7 +70,7 @@ def matrices(attributions: Iterable[Attribution]) -> list[Matrix]:
     def of(attribution: Attribution) -> tuple[int, str]:
         return id(attribution.question.encoding), attribution.explainer
 
-    held = list(attributions)  # keeps all encodings alive, so that their ids stay unique
+    held = list(attributions)  # keeps all encodings alive, so that `id` stays unique
     return [Matrix(tuple(rows)) for _, rows in groupby(held, key=of)]
 
 

@@ -1,4 +1,4 @@
-"""Scores that were computed elsewhere: finds the tokens or characters that they belong to in the text."""
+"""Reads scores that another program computed, and finds the tokens or characters of the text they belong to."""
 
 import re
 import unicodedata

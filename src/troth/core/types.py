@@ -44,7 +44,7 @@ class Encoding(Shown):
     prefix_length: int = 0  # tokens of a prompt before the text, shared by all erased inputs
     truncated: int = 0  # units that were cut off at the end of the text
     tokenized: bool = True  # False: ids are the indices of the units, for a model without a vocabulary
-    # The parts of a prompt in order: (None, its words) or (segment, "").
+    # The parts of a prompt in order: (None, text) for fixed text, (index, "") for a segment of `unit_segments`.
     around: tuple[tuple[int | None, str], ...] = ()
     unit_kind: str = "word"  # token, word, sentence, passage, or span (given by the user)
     written: tuple[tuple[int, str], ...] = ()  # id and text of each token of the continuation that is explained

@@ -107,7 +107,7 @@ def is_span(value: Any) -> bool:
 def join(
     pieces: Sequence[Span] | NDArray[np.int64], units: Sequence[Span], *, touching: bool = False
 ) -> NDArray[np.int64]:
-    """The unit of every piece: the first one it overlaps, else the next one, at the end the last; -1 without units.
+    """The unit of each piece of text: the first one it overlaps, else the next one, else the last; -1 if there is none.
 
     With `touching`, a piece that overlaps no unit gets -1.
     """
@@ -117,7 +117,7 @@ def join(
     unit_ends = np.array([end for _, end in units])
     # The first unit that ends after the piece's start either overlaps the piece or is the next one.
     numbers = np.searchsorted(unit_ends, starts, side="right")
-    # A piece without characters (a lone word-start mark) overlaps nothing and joins what follows it.
+    # A piece without characters (a lone mark of a word start) overlaps nothing and belongs to the unit after it.
     numbers = np.minimum(numbers, len(units) - 1)
     if not touching:
         return numbers

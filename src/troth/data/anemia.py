@@ -1,4 +1,4 @@
-"""Anemia: is an anemia chronic rather than acute, by the discharge notes of MIMIC-III (Johnson et al. 2016)?
+"""Anemia: is an anemia chronic rather than acute, according to the discharge notes of MIMIC-III (Johnson et al. 2016)?
 
 The papers validate on its own validation split; ROAR has 1,242 test notes, FMM 1,243.
 """

@@ -1,4 +1,4 @@
-"""Stories in the manner of bAbI tasks 1 to 3 (Weston et al. 2016), made here, with the supporting facts as rationale.
+"""Generated stories like bAbI tasks 1 to 3 (Weston et al. 2016), with the supporting facts as rationale.
 
 People move between six rooms and carry things about; the question is where somebody is (task 1), where a thing is (2)
 or where a thing was before it came to a room (3). Verbs, supporting facts and when a question is asked follow the

@@ -1,4 +1,4 @@
-"""CB: is its author committed to a clause (de Marneffe et al. 2019, as in SuperGLUE)? Its test labels are hidden."""
+"""CB: is the author committed to a clause (de Marneffe et al. 2019, as in SuperGLUE)? Its test labels are hidden."""
 
 from dataclasses import dataclass
 

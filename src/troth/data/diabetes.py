@@ -1,4 +1,4 @@
-"""Diabetes: does a patient have diabetes, by the discharge notes of MIMIC-III (Johnson et al. 2016)?
+"""Diabetes: does a patient have diabetes, according to the discharge notes of MIMIC-III (Johnson et al. 2016)?
 
 The papers validate on its own validation split.
 """

@@ -1,4 +1,4 @@
-"""Evidence Inference: what did a treatment do, by the article on its trial, with the evidence (Lehman et al. 2019)?
+"""Evidence Inference: the effect of a treatment, by the article on its trial, with the evidence (Lehman et al. 2019).
 
 `as_in`: the soft-metrics and SaLoss papers read abstracts only. Here that is an article up to its body, and of the
 questions those whose evidence lies in it: how the papers came to 5,789 / 684 / 720 questions they do not say.

@@ -1,1 +1,1 @@
-"""What does the model say if only this much of the input is kept? Asked here, many examples per batch."""
+"""What does the model predict if only a part of each input is kept? The engine asks this in large batches."""

@@ -47,8 +47,8 @@ class Answers:
         return torch.from_numpy(np.repeat([question.target for question in self.questions], self.counts))
 
     def value(self, of: Of = "logit") -> Tensor:
-        """[rows] The target's logit, probability or log-probability; in a contrast, the difference from the other
-        class's.
+        """[rows] The target's logit, probability or log-probability; with a contrast class, minus that of the
+        contrast class.
         """
         against = np.repeat([-1 if each.against is None else each.against for each in self.questions], self.counts)
         return value_of(of, self.logits, self.target, torch.from_numpy(against), self.outputs)

@@ -1,4 +1,4 @@
-"""The rows that some probes ask for: how much of every unit each row keeps, and which rows are equal."""
+"""The rows that a group of probes asks for: how much of each unit every row keeps, and which rows are equal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from troth.maskings import Masking
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-Group = tuple[Readout, Masking, Masking | None]  # the readout, the masking, and another masking that came before it
+Group = tuple[Readout, Masking, Masking | None]  # the readout, the masking, and an earlier, different masking
 
 
 def group_of(probe: ProbeBatch, default: Masking) -> Group:
@@ -58,7 +58,7 @@ class AskedRows:
         self.keep, unchanged = self._effective_keep()
         whole = self.keep if self.keep.dtype == np.bool_ else self.keep == 1
         no_more = True if self.non_unit_keep is None else self.non_unit_keep == 1
-        self.is_unchanged: Bools = np.logical_and(unchanged.all(1), no_more)  # [rows] erases nothing beyond its base
+        self.is_unchanged: Bools = np.logical_and(unchanged.all(1), no_more)  # [rows] erases nothing new
         self.is_whole: Bools = np.logical_and(whole.all(1), no_more)  # [rows] the masking has nothing to erase
         # [rows] the text as it is, which no masking changes
         self.is_input: Bools = self.is_whole & ~(self.has_base & (self.erased_by is not None))[self.owner]
@@ -66,14 +66,14 @@ class AskedRows:
         self.can_repeat = self.non_unit_keep is None and not self.masking.stochastic
 
     def _effective_keep(self) -> tuple[NDArray[Any], Bools]:
-        """What each row keeps of what its question has left, and where that is all of it."""
+        """[rows, most units] How much of each unit a row keeps, and whether that is all that its question has left."""
         asked = self._asked_keep()
         fixed = np.arange(asked.shape[1]) >= self.n_units[:, None]  # [questions, most units] cannot be erased
         for number, encoding in enumerate(self.encodings):
             if encoding.has_tokenless:
                 fixed[number, : encoding.n_units] |= encoding.tokenless.numpy()
         is_fixed = fixed[self.owner]
-        left: Any = True  # or already erased, by another masking
+        left: Any = True  # everything is left, or another masking erases the rest
         if self.erased_by is None and self.has_base.any():
             fades = bool(((self.left != 0) & (self.left != 1)).any())
             left = self.left.astype(np.float32 if fades else asked.dtype)[self.owner]
@@ -81,7 +81,7 @@ class AskedRows:
         return self._whole_or_faded(keep), (keep == left) | is_fixed
 
     def _asked_keep(self) -> NDArray[Any]:
-        """[rows, most units] the values of all probes."""
+        """[rows, most units] The `keep` values of all probes."""
         shape = len(self.owner), int(self.n_units.max(initial=0))
         is_boolean = all(probe.keep.dtype == np.bool_ for probe in self.probes)
         keep: NDArray[Any] = np.ones(shape, np.bool_ if is_boolean else np.float32)
@@ -117,11 +117,11 @@ class AskedRows:
 
     @cached_property
     def subjects(self) -> list[Hashable]:
-        """[questions] what the answers depend on besides the text and `keep`."""
+        """[questions] Everything that the answers depend on besides the text and `keep`."""
         return [self.subject_of(question, question.target) for question in self.questions]
 
     def subject_of(self, question: Question, target: int) -> Hashable:
-        """The subject of a question, or of the same question about another target."""
+        """The entry of `subjects` for a question, or for the same question about another target."""
         subject: Hashable = (target, question.against) if self.readout.about_target else None
         if self.masking.draws:
             subject = subject, question.seed
@@ -148,9 +148,10 @@ class AskedRows:
         return 0 if before is None or not before.stochastic else question.draws(catalog.spec(before, full=True)).key
 
     def names_of(self, rows: Ints, predicted: Sequence[int] | None = None) -> list[tuple[Encoding, Hashable]]:
-        """The text of each row, and its subject and erased units as a key that all tables share (boolean `keep` only).
+        """The text of each row, and a cache key made of its subject and its erased units (only for boolean `keep`).
 
-        With `predicted`, the predicted classes of these rows, questions about "predicted" become questions about those.
+        `predicted` has the predicted classes of these rows: questions about "predicted" then get the keys of questions
+        about these classes.
         """
         owners, erased = self.owner[rows].tolist(), np.packbits(~self.keep[rows], axis=1)
         subjects = [self.subjects[owner] for owner in owners]
@@ -166,14 +167,14 @@ class AskedRows:
         everything = np.arange(len(self.owner))
         if not self.can_repeat or not len(everything):
             return everything, None
-        first: dict[Hashable, int] = {}  # question with the same text and subject
+        first: dict[Hashable, int] = {}  # the first question with this text and subject
         texts = zip(map(id, self.encodings), self.subjects, strict=True)
         same = np.array([first.setdefault(text, number) for number, text in enumerate(texts)])
         may_repeat = len(first) < len(self.questions) or not all(probe.distinct for probe in self.probes)
         if not may_repeat and not any(encoding.has_tokenless for encoding in self.encodings):
             return everything, None
         values, owner = self._values(), same[self.owner]
-        order = np.lexsort((values, owner))  # stable: of equal rows the first comes first
+        order = np.lexsort((values, owner))  # a stable sort keeps the first of equal rows first
         is_new = np.ones(len(order), np.bool_)
         is_new[1:] = (np.diff(values[order]) != 0) | (np.diff(owner[order]) != 0)
         inverse = np.empty(len(order), np.int64)
@@ -181,9 +182,10 @@ class AskedRows:
         return order[is_new], inverse
 
     def _values(self) -> NDArray[np.uint64 | np.int64]:
-        """[rows] an integer for each row; rows of one question with equal integers keep the same."""
+        """[rows] an integer for each row; rows of one question with equal integers keep the same units."""
         packed = np.packbits(self.keep, axis=1) if self.keep.dtype == np.bool_ else self.keep.view(np.uint8)
-        # Searches ask for so many rows that sorting their bytes would cost as much as a fast model.
+        # Search methods ask for so many rows that sorting them byte by byte would take as long as a fast model does, so
+        # rows of up to 8 bytes are compared as integers.
         if packed.shape[1] <= 8:
             return np.pad(packed, ((0, 0), (0, 8 - packed.shape[1]))).view(">u8")[:, 0].astype(np.uint64)
         whole = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1])))[:, 0]

@@ -1,8 +1,8 @@
-"""The engine: collects the probes of all running methods, reads them in batches, and returns the answers.
+"""The engine: collects the probes of all running methods, runs the model on their rows, and returns the answers.
 
 Rows are sorted by length and cut into batches that fit into memory, so short texts are not padded to the longest one. A
 batch that runs out of memory is halved. Equal rows are read once. Random draws are keyed by row, so none of this
-changes a number. On a GPU, half of the texts are read while Python prepares the probes of the other half.
+changes a number. On a GPU, the model reads half of the texts while Python prepares the probes of the other half.
 """
 
 from collections import deque
@@ -26,7 +26,7 @@ from troth.maskings import Masking
 from troth.models import TextClassifier
 
 T = TypeVar("T")
-# The routines that wait, the group of each of their probes, and the tables with the rows that the model reads.
+# The routines that wait for answers, the group of each of their probes, and the tables of the rows to read.
 _Round: TypeAlias = tuple[list[Running[Any]], list[Group], dict[Group, RowTable]]
 PENDING_ELEMENTS = 1 << 25  # entries of `keep` that may be waiting at a time
 # Maximum per batch on a GPU. Larger batches are no faster, and batches of similar size can reuse each other's memory.
@@ -151,7 +151,7 @@ class Prober:
         costs = {length: readout.bytes_per_row(self.model, length) for length in np.unique(lengths).tolist()}
         padding = self.model.padding_worth if self.model.pads else 0
         if readout.only_forward and self.model.pads and self.model.packs:
-            padding = len(lengths) * int(lengths[-1])  # rows are packed without padding
+            padding = len(lengths) * int(lengths[-1])  # no limit: packed rows need no padding
         start = 0
         while start < len(lengths):
             most = max(1, self.memory // max(1, costs[int(lengths[start])]))

@@ -41,7 +41,7 @@ class Reading:
     logits: Tensor  # [rows, classes]
     tokens: Mapping[str, Tensor] = field(default_factory=dict)  # [rows, length], 0 at padding
     rows: Mapping[str, Tensor] = field(default_factory=dict)  # [rows, ...]
-    more: Cost = field(default_factory=Cost)  # besides one pass per row, forward and perhaps backward
+    more: Cost = field(default_factory=Cost)  # passes in addition to one per row
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ LOGITS = Logits()
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """One text: which units each row keeps, how the others are erased, and what is read off the model."""
+    """One text: which units each row keeps, how the others are erased, and what is read from the model."""
 
     question: Question
     keep: Tensor  # [rows, units], multiplied by what the question has left
@@ -105,7 +105,7 @@ class Probe:
 
 @dataclass(frozen=True, eq=False)
 class ProbeBatch:
-    """Probes of several texts in one: the rows of the first question, then those of the second, and so on."""
+    """Probes of several texts as one batch: the rows of the first question, then those of the second, and so on."""
 
     questions: Sequence[Question]
     # [rows, most units] bool, or float32 where units fade. Columns beyond the units of a text are ignored; units beyond

@@ -1,6 +1,6 @@
 """Running methods: generators that yield probes, receive answers and return a result.
 
-A method is written for a batch of texts, or for one text and lifted to batches by `per_text`.
+A method is written for a batch of texts, or for one text and converted by `per_text`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def is_per_text(ask: Callable[..., Any]) -> bool:
 
 
 def guard_user_code(cls: type, names: tuple[str, ...], result: type) -> None:
-    """Guards the methods of a user's class against errors, and lifts its `ask` if the first parameter is `question`."""
+    """Guards the methods of a user's class against errors, and applies `per_text` to an `ask` for one question."""
     ask = vars(cls).get("ask")
     if ask is None or cls.__module__.partition(".")[0] == "troth":
         user_code.guard(cls, names)

@@ -22,9 +22,9 @@ from troth.models import TextClassifier
 
 
 class RowLayout:
-    """Some of the rows that are asked for, the shortest first: row i here is row `order[i]` of the given ones.
+    """Given rows of an `AskedRows`, sorted by length: row i here is given row `order[i]`.
 
-    If a masking draws several texts for a row, each of them is a row here; before sorting they follow each other.
+    If a masking draws several texts for a row, each draw counts as a given row of its own, next to the others.
     """
 
     def __init__(self, asked: AskedRows, given: Ints, model: TextClassifier) -> None:
@@ -69,7 +69,7 @@ class RowLayout:
             self._left = moved(torch.from_numpy(asked.left), model.device)
 
     def _keys(self) -> Ints:
-        """[questions] keys of the random generators that masking draws from; 0 where it draws nothing."""
+        """[questions] Keys of the random generators that the masking draws from; 0 if it draws nothing."""
         asked, masking = self.asked, self.asked.masking
         if masking.draws:
             return np.array([text_key(masking, question) for question in asked.questions])
@@ -97,7 +97,7 @@ class RowLayout:
         for number, encoding in enumerate(encodings):
             tokens[number, : encoding.n_units] = encoding.tokens_per_unit
             if encoding.asked is not None and (unit := int(encoding.units[encoding.asked[0]])) >= 0:
-                tokens[number, unit] -= 1  # the token whose label is asked stays
+                tokens[number, unit] -= 1  # the token whose label is explained stays
         erased: Ints = np.einsum("ru,ru->r", keep == 0, tokens[owner], dtype=np.int64)
         return erased
 

@@ -1,4 +1,4 @@
-"""All rows that the probes of one group ask for: each distinct row is read once, or taken from the cache."""
+"""All rows for one group of probes (same readout and masking): each distinct row is read once, or cached."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class RowCache:
     """Answers of one group that methods ask for again; they are dropped together with their encoding."""
 
     def __init__(self) -> None:
-        self.inputs: Cached = WeakKeyDictionary()  # to texts as they are, by subject
-        self.erased: Cached = WeakKeyDictionary()  # to empty inputs and to those explained again, by subject and name
+        self.inputs: Cached = WeakKeyDictionary()  # to whole texts, by the key of `names_of`
+        self.erased: Cached = WeakKeyDictionary()  # to empty texts and to those explained again, likewise
 
 
 class RowTable:
@@ -52,7 +52,7 @@ class RowTable:
     def _find(self, rows: Ints) -> Iterator[tuple[int, CachedRow]]:
         """The indices of the rows whose answers are cached, with the answers."""
         asked, cache = self.asked, self._cache
-        # A question about an unchanged text may ask for inputs that were explained again.
+        # An erased input that was explained again may occur again as an erased row of a question about the whole text.
         has_erased = np.array([encoding in cache.erased for encoding in asked.encodings], np.bool_)[asked.owner]
         may_be_known = has_erased & (asked.is_unchanged | ~asked.has_base[asked.owner])
         for cached, candidates in ((cache.inputs, asked.is_input), (cache.erased, may_be_known & ~asked.is_input)):
@@ -62,7 +62,7 @@ class RowTable:
                     yield place, row
 
     def settle(self) -> None:
-        """Waits for the answers, and averages those to the draws of each row."""
+        """Waits for the answers, and averages them over the random draws of each row."""
         self.buffer.settle()
         draws = self.asked.draws[self._read]
         if (draws > 1).any():
@@ -101,14 +101,14 @@ class RowTable:
             )  # fmt: skip
 
     def _remember(self) -> None:
-        """Caches the answers to inputs as they are, to those explained again, and to those with every unit erased."""
+        """Caches the answers to whole inputs, to erased inputs that were explained again, and to empty inputs."""
         asked = self.asked
         is_empty = asked.keep.sum(1) + asked.n_units[asked.owner] == asked.keep.shape[1]
         places = np.flatnonzero((asked.is_unchanged | is_empty)[self._read])
         if not len(places):
             return
         rows, index = self._read[places], torch.from_numpy(places)
-        block = {name: part[index] for name, part in self.buffer.parts.items()}  # does not hold on to other rows
+        block = {name: part[index] for name, part in self.buffer.parts.items()}  # a copy, so other rows can be freed
         names = [asked.names_of(rows)]
         if asked.readout.about_target:
             # The class that "predicted" stands for is now known, and questions will be asked about that class.

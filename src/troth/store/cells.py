@@ -13,13 +13,13 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from troth.sweep.context import Context
 
-# The format of the stored files and of the runners' results for the same specs; part of every cell's name.
+# The version of the file format and of what runners compute for the same specs; part of every cell's name.
 FORMAT_VERSION = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """What is to be made: a kind, plain specs, and the cells it is made from, by name.
+    """A piece of work: its kind, its specification as plain values, and the names of the cells that it needs.
 
     >>> Cell("metric", {"metric": "sufficiency"}, ("ab",)) == Cell("metric", {"metric": "sufficiency"}, ("ab",))
     True

@@ -121,7 +121,7 @@ def set_aside(folder: Path, path: Path) -> bool:
 
 
 def clear(folder: Path) -> Iterator[str]:
-    """Moves whatever blocks a run: its places must be folders, or links to folders, that hold only files."""
+    """Moves away whatever blocks a run: its subfolders must be folders or links to folders, and contain only files."""
     for name in PLACES:
         place = folder / name
         if not place.is_dir() and _is_there(place):

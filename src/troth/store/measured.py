@@ -85,7 +85,7 @@ class Clusters:
         return numbered(self.by_example.get(key, key) for key in keys)
 
     def summary(self, metric: Metric, scores: Measured) -> Summary:
-        """The metric's summary over clusters; `summarize` is not told of clusters if every example is one."""
+        """The metric's summary over clusters, which are passed to `summarize` only if one has several examples."""
         together = self.of(scores.keys)
         if len(np.unique(together)) == len(together):
             return metric.summarize(*scores.by_seed)

@@ -17,7 +17,7 @@ from troth.store.specs import CheckSpec, DataSpec, ExplanationSpec, MetricSpec
 from troth.store.sql_process import QueryLimits, Sources, select
 from troth.store.store import Store, Stored
 
-# The names of views whose rows have a better name than the kind of their cells.
+# Views that are named after their rows and not after the kind of their cells.
 VIEWS = {
     ExplanationSpec.kind: ("explanations", ExplanationSpec.columns),
     MetricSpec.kind: ("scores", MetricSpec.columns),

@@ -1,4 +1,4 @@
-"""The JSON files of a run, one dataclass per kind of file; a file of another shape is damaged.
+"""The JSON files of a run, one dataclass per kind of file; a file with another structure is damaged.
 
 run.json holds the format, the versions, hardware and commands of a run, and its models and data with their
 fingerprints.
@@ -58,7 +58,7 @@ class OwnMetricRecord:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """run.json"""
+    """The content of run.json."""
 
     format: int
     created: str
@@ -76,7 +76,7 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class Owner:
-    """claims/NAME"""
+    """The content of claims/NAME."""
 
     host: str
     pid: str
@@ -118,13 +118,13 @@ class FinishedRecord(Stored):
 
 @dataclass(frozen=True, kw_only=True)
 class FailedRecord(Stored):
-    """failed/NAME.json"""
+    """The content of failed/NAME.json."""
 
     error: str
 
 
 def read(path: Path, schema: type[Any]) -> dict[str, Any]:
-    """Reads a file and checks its shape; raises FileNotFoundError if there is none."""
+    """Reads a file and checks its structure; raises FileNotFoundError if there is none."""
     value = load(path)
     if wrong := fault(value, schema):
         raise DamagedError(path, str(wrong))
@@ -133,7 +133,7 @@ def read(path: Path, schema: type[Any]) -> dict[str, Any]:
 
 
 def load(path: Path) -> Any:
-    """The JSON of a file, whatever its shape."""
+    """The JSON of a file, whatever its structure."""
     if not path.is_file() and (path.is_symlink() or path.exists()):
         raise DamagedError(path, "a link to nowhere" if not path.exists() else "not a file")
     try:
@@ -185,9 +185,9 @@ def _format(about: Any) -> int:
 
 
 def current(cells: Iterable[Stored], about: Mapping[str, Any] | None) -> list[Stored]:
-    """The cells of methods as they are now, because a name may have stood for other code or other options before.
+    """The cells whose methods have the code and options that run.json gives for their names.
 
-    Results of earlier meanings of a name stay stored and are not shown.
+    A name may have meant other code or options before; such results stay stored, but are not shown.
     """
     named = (about or {}).get("methods", {})
     shown = []

@@ -148,7 +148,7 @@ class ReferencesSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class ExplanationSpec(ModelSpec, SourceSpec):
-    """Methods have two names: as people write them, and with every option, on which the result depends."""
+    """A method is stored as the user wrote it and with all of its options; the result depends on the latter."""
 
     kind = "explanation"
     runner = "troth.sweep.runners:explain"

@@ -4,9 +4,9 @@ run.json    format version, versions, seeds, hardware, fingerprints of models an
 cells/      fresh results, one Parquet file per cell: existing means finished
 segments/   finished cells compacted, many per file
 failed/     the errors of failed cells
-files/      what a cell makes besides rows: a trained model
-claims/     who works on what
-damaged/    files set aside because they were not what had been written
+files/      what a cell produces besides rows, such as a trained model
+claims/     which process computes which cell
+damaged/    files that differ from what was written
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What a training recipe buys: accuracy and faithfulness of the same model, plain, masked, salience-guided, and both.
+"""How training recipes change accuracy and faithfulness of a model: plain, masked, salience-guided, and both.
 
 The before-and-after report of a user's own data. Masked fine-tuning (Madsen et al., 2024) makes erased inputs in
 distribution; salience (SaLoss, Chrysostomou & Aletras, 2021) guides attention. RACU is of the data set's own metric.

@@ -85,7 +85,7 @@ def paraphrased(reasoning: str) -> str | None:
 
 
 def redacted(text: str, words: Collection[str]) -> str:
-    """Every word that is among these (lower case, without marks) is redacted.
+    """Redacts the words of a text that are among `words`, which are in lower case and without punctuation.
 
     >>> redacted("Is 12 more than 9?", {"12"})
     'Is [REDACTED] more than 9?'

@@ -1,4 +1,4 @@
-"""A model, its questions, and what is asked repeatedly: the reasoning and the answers with and without it."""
+"""A model, its questions, and the outputs that several parts need: reasoning, and answers with and without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of the experiment: each edits the reasoning of all cases in one way."""
+"""The parts of the experiment: each changes the reasoning or the question of all cases in one way."""
 
 from __future__ import annotations
 
@@ -49,9 +49,7 @@ def _filler(asked: ReasoningExperiment) -> Iterator[Observation]:
 
 
 def _hint(asked: ReasoningExperiment) -> Iterator[Observation]:
-    """Hints at a random choice that is neither the model's answer nor the right one (the right one if there is no
-    other).
-    """
+    """Suggests a random choice that is neither the model's answer nor right; if there is none, the right one."""
     hinted = []
     for case, before in zip(asked.cases, asked.reasoned, strict=True):
         others = [place for place in range(len(before)) if place != int(np.argmax(before))]
@@ -72,8 +70,8 @@ def _hint(asked: ReasoningExperiment) -> Iterator[Observation]:
 
 
 def _self_explanation(asked: ReasoningExperiment) -> Iterator[Observation]:
-    """`effect` is how much more an edit of the words that the model names moves its answer than one of as many random
-    words.
+    """`effect` compares how far the probability of the model's answer falls: when the words that it named are redacted,
+    minus when as many random words are.
     """
     for edit, request in (
         ("ranking", "The words of this question that decided the answer, the most important ones first:"),
@@ -97,7 +95,7 @@ def _self_explanation(asked: ReasoningExperiment) -> Iterator[Observation]:
 
 
 def _counterfactual(asked: ReasoningExperiment) -> Iterator[Observation]:
-    """`faithful`: the model answers the question that it rewrote for another answer with that answer."""
+    """The model rewrites the question so that another choice is right; `faithful` is 1 if it then answers with it."""
     wanted = []
     for case, before in zip(asked.cases, asked.direct, strict=True):
         others = [place for place in range(len(before)) if place != int(np.argmax(before))]
@@ -106,7 +104,7 @@ def _counterfactual(asked: ReasoningExperiment) -> Iterator[Observation]:
         _request(case, p, f"The same question, changed as little as possible so that the answer is {LETTERS[place]}:")
         for case, p, place in zip(asked.cases, asked.direct, wanted, strict=True)
     )
-    # A text that is no question any more, or an unchanged question, explains nothing.
+    # An empty text or an unchanged question explains nothing.
     is_new = [bool(text) and text != case.question.text for case, text in zip(asked.cases, texts, strict=True)]
     after = asked.direct_of(text if new else None for text, new in zip(texts, is_new, strict=True))
     for case, before, now, place in zip(asked.cases, asked.direct, after, wanted, strict=True):

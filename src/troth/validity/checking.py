@@ -70,13 +70,13 @@ class Check:
     not_tested: str = ""
 
     def by_ratio(self, explainer: str) -> NDArray[np.float64]:
-        """[ratios] Simes's p-value that all examples are in distribution."""
+        """[ratios] Simes's p-value for the hypothesis that all examples are in distribution."""
         return np.array([data_set_p_value(column) for column in self.p_values[explainer].T])
 
     def answer(self) -> list[str]:
         """The result in words."""
         by_explainer = {name: self.by_ratio(name) for name in self.p_values}
-        # Combined over shares as over examples.
+        # P-values are combined over shares by Simes, as over examples.
         erased = {name: float(simes(p[1:])) for name, p in by_explainer.items()}
         outside = {name: p for name, p in erased.items() if verdict(p) == "out of distribution"}
         whole = min(p[0] for p in by_explainer.values())

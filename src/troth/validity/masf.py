@@ -27,7 +27,7 @@ from troth.validity import _counts
 from troth.validity._counts import Aggregation, Floats
 
 FEWEST = 30  # the least number of references
-# Masked inputs are often equal, above all in the first layers; rounding in another batch must not separate them.
+# Rounded, because equal hidden states, which masked inputs often have in the first layers, differ slightly by batch.
 _DECIMALS = 4
 
 
@@ -67,7 +67,7 @@ def require_hidden_states(model: TextClassifier) -> None:
 
 @dataclass(frozen=True, eq=False)
 class MaSF:
-    """The three levels of empirical distributions: `fit` builds them, `p_values` looks inputs up."""
+    """The three levels of empirical distributions: `fit` builds them, `p_values` places inputs in them."""
 
     embeddings: tuple[NDArray[Any], ...]  # one array per layer, [hidden, references], sorted, in the dtype given
     layer_statistics: Floats  # [layers, references], sorted
@@ -81,8 +81,8 @@ class MaSF:
         """Fits on references [examples, layers, hidden], already the maximum over positions.
 
         `over_hidden` and `over_layers` name how each step combines p-values (the paper: Simes, then Fisher). References
-        are placed in their own distributions; leaving each one out of its own is not the paper's way, but keeps
-        p-values of new inputs uniform where hidden units are many and references few.
+        are placed in their own distributions, as in the paper. `self_included=False` leaves each one out of its own:
+        this keeps p-values of new inputs uniform if there are many hidden units and few references.
         """
         return cls.fit_layers(_layers(embeddings), **options)
 
@@ -127,8 +127,8 @@ class MaSF:
         """Fits on the model's hidden states of validation inputs, transformed as its training data were.
 
         For masked fine-tuning, every second input loses a uniformly drawn share of its units by the prober's masking,
-        which must be the one of the training; the others stay whole. `share` is another share of masked inputs;
-        `masked=False` leaves all whole, for a model that was trained on whole inputs. `options` are those of `fit`.
+        which must be the one of the training; the others stay whole. `share` sets another share of masked inputs;
+        `masked=False` masks none, for a model that was trained on whole inputs. `options` are those of `fit`.
         """
         if len(encodings) < FEWEST:
             raise TrothError(
@@ -145,8 +145,8 @@ class MaSF:
     def smallest(self) -> float:
         """The smallest possible p-value: that of an input beyond all references in every hidden unit.
 
-        With Simes over many hidden units, references are themselves beyond all others in some unit of every layer. If
-        that holds for one in twenty, nothing can be called out of distribution at 0.05.
+        With Simes over many hidden units, many references are themselves beyond all others in some unit of every layer.
+        If one reference in twenty is, no p-value can be below 0.05.
         """
         return float(self.p_values_of([np.full((1, len(layer)), np.inf, layer.dtype) for layer in self.embeddings])[0])
 

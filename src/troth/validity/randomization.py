@@ -92,7 +92,7 @@ def randomizations(
     masking: str | Masking = "mask_token",
     seed: int = 0,
 ) -> list[Randomization]:
-    """Both checks, the second if there is another class; the real explanations are computed once."""
+    """Runs both checks, the second only if there is another class; the explanations of the model are computed once."""
     subject = _Subject(model, texts, explainer, units, masking, seed)
     return _shuffled(subject, cascade) + ([_other_class(subject)] if subject.has_other_class else [])
 

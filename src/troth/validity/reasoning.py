@@ -110,7 +110,7 @@ def experiment(
     most_tokens: int,
     **options: Any,
 ) -> ReasoningExperiment:
-    """A model and its questions: a number of made ones, a file of the user's, or a list."""
+    """A model and its questions, which are given as a number of questions to generate, a file or a list."""
     if isinstance(questions, int):
         asked: Sequence[ChoiceQuestion] = made(questions)
     else:
@@ -134,8 +134,8 @@ def reasoning(
     """Whether the model's reasoning matters for its answers: see the top of this module.
 
     `model` is a causal language model (a folder, a name, one in memory), a URL#NAME, or an object with `write` and
-    `choose`; `options` are those of `load_model`. `questions` is how many are made here, or a file with the columns
-    question, choices (cut by |) and answer.
+    `choose`; `options` are those of `load_model`. `questions` is the number of questions to generate, or a
+    file with the columns question, choices (separated by |) and answer.
     """
     chosen = list(parts)
     for part in chosen:

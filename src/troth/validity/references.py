@@ -1,8 +1,8 @@
-"""Which texts MaSF compares with, and in which form: those of the training (Madsen et al., 2024, section 3.3 and F.2).
+"""Chooses the references, the texts that MaSF compares inputs with (Madsen et al., 2024, section 3.3 and F.2).
 
-References should be drawn as the training examples were and be transformed as they were: the part that was held out of
-the training, and for masked fine-tuning every second one masked by the training's own masking. That form decides much:
-against references that are all masked, masked inputs pass on nearly any model, and whole ones seem unusual.
+References should have the same distribution as the training examples. The best ones are examples that were held out of
+the training; after masked fine-tuning, every second one is masked by the masking of the training. This share matters:
+compared with references that are all masked, masked inputs pass on nearly any model, and whole ones seem unusual.
 """
 
 import warnings
@@ -23,7 +23,7 @@ from troth.training.record import record_of
 from troth.validity.masf import FEWEST
 
 References = Literal["as_trained", "masked", "all_masked", "whole"]
-MOST = 1000  # of the held-out part: a p-value can then be as small as 0.001
+MOST = 1000  # most references; a p-value can then be as small as 0.001
 _SHARES = {"masked": 0.5, "all_masked": 1.0, "whole": 0.0}
 _FORMS = {
     0.0: "the references are whole texts",
@@ -34,7 +34,7 @@ _FORMS = {
 
 @dataclass(frozen=True)
 class Form:
-    """What becomes of the references: which share of them is masked, and how."""
+    """How references are transformed: the share that is masked, and the masking."""
 
     share: float
     masking: Masking
@@ -46,7 +46,7 @@ class Form:
 
 
 def form_of(model: TextClassifier, references: References, tested: Masking) -> Form:
-    """As the model's own training record says, or as asked; what is unknown of the masking is that of the inputs."""
+    """The form that was asked for, or that of the model's training; an unknown masking is that of the tested inputs."""
     record = record_of(model)
     learned = record.masking if record is not None else ""
     masking: Masking = catalog.build("maskings", learned) if learned else tested
@@ -65,18 +65,18 @@ def form_of(model: TextClassifier, references: References, tested: Masking) -> F
 
 
 def held_out(model: TextClassifier) -> tuple[Data | None, str]:
-    """The part that was held out of a model's training, where its folder names one that is at hand; else why not."""
+    """The data that the model's folder names as held out of its training; None, with the reason, if unavailable."""
     record = record_of(model)
     if record is None:
         return None, ""
     try:
         return record.held_out(), ""
-    except (TrothError, OSError, TypeError, ValueError) as error:  # a folder may say anything
+    except (TrothError, OSError, TypeError, ValueError) as error:  # the record may contain anything
         return None, f"the part held out of the training of {model.name} cannot serve as references: {error}"
 
 
 def held_out_beside(model: TextClassifier, tested: Data) -> tuple[Data | None, str]:
-    """References from the training's held-out part, without the texts to be tested, at most 1,000; else why not."""
+    """At most 1,000 held-out examples that are not tested, with a note; None, with the reason, if too few."""
     own, why = held_out(model)
     if own is None:
         return None, why
@@ -85,7 +85,7 @@ def held_out_beside(model: TextClassifier, tested: Data) -> tuple[Data | None, s
     if len(others) < FEWEST:
         left = f"only {len(others)} of them are not tested themselves"
         return None, f"the part held out of the training of {model.name} cannot serve as references: {left}"
-    # A file may be sorted by class or length: drawn, not the first ones.
+    # Drawn at random, because a file may be sorted by class or length.
     places = np.sort(np.random.default_rng(0).permutation(len(others))[:MOST])
     chosen = [others[int(place)] for place in places]
     note = (
@@ -99,9 +99,9 @@ def parted(
     validation: str | Path | Data | Iterable[Example] | None,
     model: TextClassifier | None = None,
 ) -> tuple[Data, Data, list[str]]:
-    """References, test examples, and what must be said of them.
+    """References, test examples, and notes about them for the user.
 
-    Where no references are given, the training's held-out part serves, else half of the data.
+    If no references are given, they are the held-out examples of the training, or else half of the data.
     """
     tested = data if isinstance(data, Data) else load_data(data)
     if validation is None:
@@ -144,8 +144,10 @@ def splits_of(
     model: TextClassifier | None = None,
     columns: Mapping[str, Any] | None = None,
 ) -> tuple[Data, Data | None]:
-    """What to test and the references: as said, else those `parted` will find in the model's training (None here),
-    else the test and validation splits, else None for halves."""
+    """The examples to test and the references; None as references leaves the choice to `parted`.
+
+    Without named splits: the test split, and the validation split unless held-out examples of the training exist.
+    """
     own = model is not None and held_out(model)[0] is not None
 
     def read(split: str | None = None, limit: int | None = None) -> Data:

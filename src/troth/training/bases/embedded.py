@@ -1,4 +1,4 @@
-"""The shipped model's weights, with a new classification head where the classes are others: nothing to download."""
+"""The weights of the model that comes with troth, with a new head if the classes differ; nothing to download."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Pretrained weights from a folder or the hub, with a new classification head unless theirs is for these classes."""
+"""Pretrained weights from a folder or the hub, with a new classification head if theirs has other classes or none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
