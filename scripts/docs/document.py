@@ -199,8 +199,8 @@ def metric_entry(name: str) -> tuple[str, list[str]]:
 def metrics_page() -> str:
     """docs/methods/metrics.md"""
     intro = (
-        "This page lists all metrics: how faithful is an explanation? Select them with `--metrics comprehensiveness` "
-        "or "
+        "This page lists all metrics, which measure how faithful an explanation is. Select them with `--metrics "
+        "comprehensiveness` or "
         '`metrics=["comprehensiveness"]`. ↑ means that higher is better, ↓ that lower is better. The column *masking* '
         "shows the default of the `masking` option. *Forward passes* is the cost of a text of n units; equal inputs "
         "count once. All metrics except sparsity rank scores as they are, not by absolute value; among equal scores, "
@@ -226,7 +226,7 @@ def explainer_entry(name: str) -> tuple[str, list[str]]:
         *paragraphs("explainers", name)[1:],
         f"- **Paper:** {papers}",
         f"- **Options:** {options(found)}",
-        *([] if works else [f"- **Without them:** {problem}"]),
+        *([] if works else [f"- **If a required option is missing:** {problem}"]),
         *([f"- **Beware:** {found.pitfalls}"] if found.pitfalls else []),
     ]
 
@@ -234,7 +234,8 @@ def explainer_entry(name: str) -> tuple[str, list[str]]:
 def explainers_page() -> str:
     """docs/methods/explainers.md"""
     intro = (
-        "This page lists all explainers: which units push toward the class? Select one with `-e leave_one_out` or "
+        "This page lists all explainers, which show the units that push toward a class. Select one with `-e "
+        "leave_one_out` or "
         '`troth.explain(model, text, "leave_one_out")`. An explainer gives each unit a score. If its scores are '
         "signed, "
         "a negative score means that the unit pushes away from the class, and the option `absolute=true` gives "
@@ -268,7 +269,8 @@ def catalog_page() -> str:
 def maskings_page() -> str:
     """docs/methods/maskings.md"""
     intro = (
-        "This page lists all maskings: how is a unit erased? Select one with the option `masking` of metrics, "
+        "This page lists all maskings, which are the ways to erase a unit. Select one with the option `masking` of "
+        "metrics, "
         "explainers "
         'and commands: `--masking delete` or `masking="zero"`. By default, each metric uses the masking of its paper '
         "([metrics](metrics.md))."

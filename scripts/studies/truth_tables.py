@@ -139,9 +139,15 @@ def gaming() -> Iterator[Section]:
                 if model != HONEST:
                     cells.append(with_interval(crossed_mean(sign * (values - honest))[:3], 2))
             table.append([metric, *cells])
-        each = ("explained", "random", "told apart")
-        columns = ("metric", *each, *(f"{name}: {what}" for name in DETECTORS for what in (*each, "better by")))
-        words = f"Predictions on whole texts that gaming changed: {same[0]} of {same[1]:,}."
+        each = ("explained", "random", "better than random")
+        columns = ("metric", *each, *(f"{name}: {what}" for name in DETECTORS for what in (*each, "gain")))
+        words = (
+            f"Gaming changed {same[0]} of {same[1]:,} predictions on whole texts. The first three columns are for the "
+            "honest model, the others for gamed models that see masks, or every erasure. *Explained* and *random* are "
+            "the means of the metric for the explainer and for random words. *Better than random* is the share of "
+            "texts for which the explainer scores better; a tie counts as one half. *Gain* is the improvement over "
+            "the honest model."
+        )
         yield Section("gaming", f"Gamed metrics, {explainer}", columns, table, words)
 
 

@@ -4,9 +4,10 @@ for what may be masked (Barkan et al., 2024, "AML").
 G reads the text and the prediction. It is fitted so that the prediction stays the same if the input is masked by its
 map, and changes if it is masked by the inverse map: `troth fit attributive_masking`. `steps=0` is pAML: one pass of the
 model, one of G. With `steps=10` (fAML) a copy of G takes ten more steps on the single example, with a linearly falling
-learning rate. The best map by the metric that G was selected by is kept, including G's own; a later map must be better
-by more than rounding (1e-4). If a class other than the predicted one is explained, G reads that class. Passes of G are
-counted separately from the model's.
+learning rate. Of G's own map and the map after each step, the best one by the metric that selected G is kept. A later
+map replaces an earlier one only if it is better by more than 1e-4, since smaller differences may be rounding errors. If
+a class other than the predicted one is explained, G reads that class. Passes of G are counted separately from the
+model's.
 """
 
 from dataclasses import dataclass, field

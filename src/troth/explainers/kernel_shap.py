@@ -1,14 +1,15 @@
 """The unit's Shapley value, estimated: its coefficient in a linear model of coalitions weighted by the Shapley kernel
 (Lundberg & Lee, 2017). Scores sum to f(input) − f(all units erased) exactly.
 
-Sizes whose coalitions all fit into `samples` are enumerated, beginning with the outer sizes, which have the largest
-weights; coalitions of other sizes are drawn together with their complements, until there are enough different ones. If
-all 2ⁿ − 2 coalitions fit, the result is the exact Shapley value.
+The smallest and the largest coalitions have the largest weights, so all coalitions of these sizes are evaluated first,
+as far as they fit into `samples`. Coalitions of the other sizes are drawn at random in pairs, each with its complement,
+until there are enough different ones. If all 2ⁿ − 2 coalitions fit, the result is the exact Shapley value.
 
-With a `tolerance`, the first round consists of the enumerated outer sizes and a few pairs. Each further round adds half
-as many samples, until the 95 % interval of every score is within ± `tolerance` times the largest one, or `samples` is
-reached. The standard error is that of drawing the pairs again: the sandwich estimator with pairs as observations and
-leave-one-out residuals (HC3). `note` contains the interval and the number of samples used.
+With a `tolerance`, the first round evaluates all coalitions of the smallest and largest sizes and a few random pairs.
+Each further round adds half as many samples, until the 95 % interval of every score is within ± `tolerance` times the
+largest one, or `samples` is reached. The standard error describes the random choice of pairs: it is the sandwich
+estimator with pairs as observations and leave-one-out residuals (HC3). `note` contains the interval and the number of
+samples used.
 """
 
 from collections.abc import Iterator

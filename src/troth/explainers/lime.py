@@ -1,13 +1,14 @@
 """The unit's coefficient in a linear model that is fitted to the model's outputs for inputs near this one, in which
 random units are erased (Ribeiro et al., 2016).
 
-As in the authors' code for texts: each sample erases 1 to n units, a uniform number; its weight is a kernel of its
-cosine distance (times 100, width 25) to the whole input; ridge regression with an intercept. Unlike in their code,
-every unit is a separate feature and all features are used. `note` contains the standard error, averaged over the units.
+As in the authors' code for texts, each sample erases a uniform random number of units, from 1 to n. Its weight is a
+kernel of its cosine distance to the whole input (times 100, width 25), and the linear model is a ridge regression with
+an intercept. Unlike in their code, every unit is a separate feature and all features are used. `note` contains the
+standard error, averaged over the units.
 
 With a `tolerance`, each round adds half as many samples, until the 95 % interval of every score is within ± `tolerance`
-times the largest one, or `samples` is reached: 1.96 sandwich standard errors, which describe drawing the samples again.
-The interval does not include the shrinkage by ridge regression, which is larger for fewer samples.
+times the largest one, or `samples` is reached. The interval is ± 1.96 sandwich standard errors, which describe the
+random choice of samples. It does not include the shrinkage by ridge regression, which is larger for fewer samples.
 
 `penalty="l1"` fits a sparse model as ContextCite does (Cohen-Wang et al., 2024): each unit is kept with probability ½,
 all samples have the same weight, and Lasso (`alpha`) with an intercept is fitted to standardized columns. ContextCite

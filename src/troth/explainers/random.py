@@ -1,4 +1,4 @@
-"""A uniform random number, as the baseline for every explanation; drawn again for each new input."""
+"""A uniform random number, drawn again for each new input: the baseline for every explanation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

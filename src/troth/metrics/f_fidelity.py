@@ -1,12 +1,14 @@
 """How much more the target's probability falls when a random part of the units with the highest scores is erased than
-when a random part of the other units is erased; both parts are too small to make the text unusual (Zheng et al., 2025).
+when a random part of the other units is erased; both parts are kept small so that the text remains similar to the
+training texts (Zheng et al., 2025).
 
-The explanation selects the top `ratio` of the units: at least one, never all. A part of the selected units contains the
-fraction `alpha` of them and at most the fraction `beta` of the whole text, and so does a part of the other units; sizes
-are rounded down, but a part has at least one unit. FFid⁺ is the loss of probability without a part of the selected
-units, FFid⁻ without a part of the others, averaged over `samples` random parts, or over all parts if there are no more.
-Zheng et al. report the two separately; the score is FFid⁺ − FFid⁻, as in the authors' earlier Fid_Δ (Zheng et al.,
-2024). The record contains both, and the largest fraction of the text that was erased.
+The explanation selects the top `ratio` of the units: at least one, never all. A random part of the selected units
+contains the fraction `alpha` of them, but at most the fraction `beta` of the whole text; the same holds for a random
+part of the other units. Sizes are rounded down, but a part has at least one unit. FFid⁺ is the loss of probability if a
+part of the selected units is erased, and FFid⁻ if a part of the other units is erased. Both are averaged over `samples`
+random parts, or over all parts if there are no more. Zheng et al. report the two separately; the score is FFid⁺ −
+FFid⁻, as in the authors' earlier Fid_Δ (Zheng et al., 2024). The record contains both, and the largest fraction of the
+text that was erased.
 
 Deviations: the authors' code erases each unit of a side independently with probability min(α, β · n / m), for m units
 on that side, so that a draw can exceed the bound; it counts decisions instead of probabilities, and averages over

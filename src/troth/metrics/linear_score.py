@@ -2,11 +2,11 @@
 that subset: Spearman's correlation (the linear datamodeling score of ContextCite; Cohen-Wang et al., 2024).
 
 Every subset has half of the units, rounded down, as in the score's first definition (Park et al., 2023); the others are
-masked. ContextCite keeps each unit with probability 1/2 (`size="any"`). Since most texts support their class more
-strongly the more units are kept, any scores above 0 then predict the log-odds, even random ones. Log-odds are log p /
-(1 − p); in a contrast they are those of the two classes, and for models that return values they are the value itself.
-If a text has no more than `samples` subsets, each of them is evaluated once. Sums or log-odds that differ by less than
-1e-5 of their range are ties, since their last digits are rounding errors.
+masked. ContextCite keeps each unit with probability 1/2 (`size="any"`). With subsets of different sizes, even random
+positive scores predict the log-odds, since most texts support their class more strongly if more units are kept.
+Log-odds are log p / (1 − p); in a contrast they are those of the two classes, and for models that return values they
+are the value itself. If a text has no more than `samples` subsets, each of them is evaluated once. Sums or log-odds
+that differ by less than 1e-5 of their range are ties, since their last digits are rounding errors.
 """
 
 from dataclasses import dataclass

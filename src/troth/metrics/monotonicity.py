@@ -1,7 +1,7 @@
 """The fraction of steps at which the target's probability does not fall while units are added to the masked text, least
 important first (Arya et al., 2019).
 
-Arya et al. only ask whether the probability falls at no step: `every=True`.
+Arya et al. only test whether the probability falls at none of the steps: `every=True`.
 """
 
 from dataclasses import dataclass

@@ -1,11 +1,10 @@
-"""How well the top units agree with those that a human marked: token F1, averaged over examples (DeYoung et al.,
-2020).
+"""How well the top units agree with those that a human marked: token F1, averaged over examples (DeYoung et al., 2020).
 
-The number of top units is the number of marked units of that text; `top=25` takes the same number for every text (AML).
+The number of top units is the number of marked units of that text; `top=25` uses 25 for every text, as AML does.
 
-The summary also has the F1 of all examples' tokens pooled (micro), ERASER's IOU-F1 of whole spans (a run of top units
-matches a marked span if they overlap by half) and the area under the precision-recall curve, which needs no top. A unit
-is marked if it shares a character with a marked span.
+The summary also contains the micro F1, in which the tokens of all examples are pooled; ERASER's IOU-F1 of whole spans,
+in which a run of top units matches a marked span if they overlap by half; and the area under the precision-recall
+curve, which does not depend on the number of top units. A unit is marked if it shares a character with a marked span.
 """
 
 from collections.abc import Mapping, Sequence

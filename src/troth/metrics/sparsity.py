@@ -1,9 +1,9 @@
 """The fraction of total importance in the top units: how few units an explanation rests on (Madsen et al., 2022,
 appendix E).
 
-Computed from absolute scores; neither high nor low is faithful. `top` is a number of units instead of a fraction. The
-record also has the top 1 to 10 units and the top 10 to 100 %. ROAR's released code counts one unit more:
-`variant="released"`.
+Computed from absolute scores. Neither a high nor a low value means that the explanation is faithful. `top` gives a
+number of units instead of a fraction. The record also contains the values for the top 1 to 10 units and for the top 10
+to 100 %. ROAR's released code counts one unit more: `variant="released"`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -157,15 +157,15 @@ def metrics(rows: KeptRows) -> Iterator[Section]:
         more = {name: {what: rows.mean(name, what, None, recipe) for what in _MORE} for name in found}
         words = (
             "Pairs right: the share of pairs of explanations of different quality that the metric orders correctly; a "
-            "tie counts as one half. τ, explainers: τ as above, but of the explainers. τ of means: τ of the "
-            "explainers' means over texts, by model. Diagnosticity: the share of texts for which an explainer scores "
-            "better than random. Truth wins: the share of worse explanations that the true one beats. Truth is best: "
-            "the share of models for which no mixed explanation has a better mean. τ, only noise: τ of explanations "
-            "that consist of noise only, against an arbitrary order."
+            "tie counts as one half. τ, explainers: Kendall's τ-b for the explanations of the explainers instead of "
+            "the mixed ones. τ of means: τ of the explainers' means over texts, by model. Diagnosticity: the share of "
+            "texts for which an explainer scores better than random. Truth wins: the share of worse explanations that "
+            "score worse than the true one. Truth is best: the share of models for which no mixed explanation has a "
+            "better mean. τ, only noise: τ of explanations that consist of noise only, against an arbitrary order."
         )
         short = [name for name, each in more.items() if each["truth_first"].mean < 1]
         if short:
-            words += f" For some models the truth does not have the best mean by {', '.join(short)}."
+            words += f" For some models, the true explanation does not have the best mean by {', '.join(short)}."
         title = f"Metrics on {recipe} models, all shortcuts"
         yield Section("metrics", title, ("metric", *_MORE.values()), _table(more, "ordered_mixed"), words,
                       {f"{recipe}, more": _plain(more)})  # fmt: skip
@@ -186,7 +186,7 @@ def believe(found: Mapping[str, Mapping[str, CrossedMean]]) -> str:
         first = max(means, key=lambda name: np.nan_to_num(found[name][shortcut].mean, nan=-2.0))
         if first != best:
             ahead.setdefault(first, []).append(shortcut)
-    each = [f"{metric} ranks highest for {' and '.join(shortcuts)}" for metric, shortcuts in ahead.items()]
+    each = [f"{metric} ranks highest for {', '.join(shortcuts)}" for metric, shortcuts in ahead.items()]
     return f"{'; '.join([said, *each])}."
 
 
@@ -200,14 +200,14 @@ def in_distribution(rows: KeptRows) -> Iterator[Section]:
         difference = means[0].mean - means[1].mean
         table.append([name, len(inside), _shown(means[0]), len(outside), _shown(means[1]), difference, p])
         facts[name] = {"in": inside, "out": outside, "difference": difference, "p": p}
-    columns = ("metric", "models in", "pairs right", "models out", "pairs right", "in less out", "p")
+    columns = ("metric", "models in", "pairs right", "models out", "pairs right", "in minus out", "p")
     words = (
         "Models are *in* if texts that are masked at random with the masking of the metric are in distribution (no "
         f"evidence against, p ≥ {LEVEL}, calibrated MaSF), otherwise *out*. Pairs right: the share of pairs of "
         "explanations of known quality that the metric orders correctly, by model; [95 % intervals] over models. p: "
         "Student's t-test of *in* against *out*."
     )
-    title = "Does the stamp tell where a metric misleads?"
+    title = "Does the test of distribution show where a metric misleads?"
     yield Section("in_distribution", title, columns, table, words, facts)
 
 
