@@ -85,4 +85,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_HOMES]
+    return [*__all__, "__version__", "sweep"]

@@ -98,6 +98,7 @@ def bench(
         context = Context()
         plan = benching.plan_of(context, subject, data, methods, measures, **options)
         store = Store(out or benching.default_folder(plan))
+        workers = benching.workers_of(plan, context, workers)
         _sweeping.print_estimate(plan, store.folder, Estimator(store, context), workers, retry, as_json)
         return
     with _sweeping.run_bar(not as_json and form is None) as progress:

@@ -147,7 +147,6 @@ class PromptReader(Encoder):
         self._mask_id, self.mask_text, self.masked_by = choose_mask(name, tokenizer, mask_text)
         # False computes the whole prompt for every row. For a small model on a GPU, that is faster than sharing with
         # its overhead (measured with 135 million parameters).
-        # model is small (measured on 135 million parameters).
         small = self.device.type == "cuda" and model.num_parameters() < _WORTH_SHARING
         self.shares_prefix = not small
         self._prefixes, self._trunks = KeptStates(), KeptStates()

@@ -128,11 +128,8 @@ def bench(
         context, model, data, explainers, metrics, split=split, limit=limit, columns=columns, group=group, units=units,
         target=target, against=against, segments=segments, masking=masking, seeds=seeds,
     )  # fmt: skip
-    subject = context.model(ExplanationSpec.of(next(plan.of("explanation"))))
-    counted = subject if subject.spent else None
-    if workers is None and counted is not None:
-        workers = 1  # an endpoint does the work, and the limit of parallel requests applies to one process
-    del subject  # frees the memory of a large model if other processes do the work
+    counted = endpoint_of(plan, context)
+    workers = workers_of(plan, context, workers)
     store = Store(out if out is not None else default_folder(plan))
     with run_bar(progress is True) as bar:
         outcome = run(
@@ -200,6 +197,17 @@ def plan_of(
         plan.about["left_out"] = allowance.left_out
     add_checks(plan, context, [(examples, whole if isinstance(data, str) and limit is not None else ())])
     return plan
+
+
+def endpoint_of(plan: Plan, context: Context) -> TextClassifier | None:
+    """The explained model if it is an endpoint that counts its requests."""
+    model = context.model(ExplanationSpec.of(next(plan.of("explanation"))))
+    return model if model.spent else None
+
+
+def workers_of(plan: Plan, context: Context, workers: int | None) -> int | None:
+    """One worker by default for an endpoint: it does the work, and the limit of parallel requests is per process."""
+    return 1 if workers is None and endpoint_of(plan, context) is not None else workers
 
 
 def with_random(methods: Sequence[Method[Explainer]]) -> list[Method[Explainer]]:
