@@ -89,6 +89,18 @@ def test_a_model_learns_a_corpus_and_becomes_a_base(tmp_path, corpus):
     assert after["loss"] < before["loss"]
 
 
+def test_only_the_head_learns(tmp_path, corpus):
+    out = tmp_path / "head"
+    call = ["--base", masked_lm("bert"), "--length", "16", "--rows", "8", "--device", "cpu", "--learning-rate", "0.01"]
+    facts = masked_lm_base.main([*call, "--corpus", str(corpus), "--out", str(out), "--epochs", "20", "--head-only"])
+    assert facts["after"]["loss"] < 0.9 * facts["before"]["loss"]
+    before = AutoModelForMaskedLM.from_pretrained(masked_lm("bert"), dtype=torch.float16).state_dict()
+    after = AutoModelForMaskedLM.from_pretrained(out, dtype=torch.float16).state_dict()
+    changed = {name for name, tensor in after.items() if not torch.equal(tensor, before[name])}
+    assert changed
+    assert all(name.startswith("cls.predictions.") and "decoder.weight" not in name for name in changed)
+
+
 def test_loss_and_accuracy_of_a_model_that_always_writes_one_word(corpus):
     folder = masked_lm("bert", always="film")
     facts = masked_lm_base.main(["--base", folder, "--held-out", str(corpus), "--epochs", "0", "--length", "16"])

@@ -2,6 +2,7 @@
 
     python scripts/models/masked_lm_base.py --base FOLDER --corpus texts.txt.xz reviews.jsonl.gz --out FOLDER --epochs 3
     python scripts/models/masked_lm_base.py --base FOLDER --held-out other.jsonl.gz --epochs 0      # only measures
+    python scripts/models/masked_lm_base.py --base FOLDER --corpus texts.txt.xz --out FOLDER --head-only
 
 A corpus is plain text with one paragraph per line, or JSON lines with the field `text`; both may be compressed with
 gzip or xz. Texts are joined and cut into blocks. A hundredth of the blocks is held out, unless `--held-out` names other
@@ -69,6 +70,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--held-out", type=Path, nargs="+", help="files to measure on")
     parser.add_argument("--out", type=Path, help="folder to write, which must not exist yet")
     parser.add_argument("--limit", type=int, help="read only so many texts of each file")
+    parser.add_argument("--head-only", action="store_true", help="train only the head of the language model")
     parser.add_argument("--epochs", type=float, default=3)
     parser.add_argument("--length", type=int, default=128, help="tokens per block")
     parser.add_argument("--rows", type=int, default=512, help="blocks per step")
@@ -119,18 +121,21 @@ def mask(ids: Tensor, tokenizer: Any, generator: torch.Generator) -> tuple[Tenso
 def train(model: Any, blocks: Tensor, tokenizer: Any, options: argparse.Namespace) -> tuple[int, float]:
     """The number of steps, and the seconds they took."""
     steps = math.ceil(options.epochs * len(blocks) / options.rows)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=options.learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
+    if options.head_only:
+        model.base_model.requires_grad_(False)
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=options.learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
     schedule = get_linear_schedule_with_warmup(optimizer, max(1, steps // 20), steps)
     generator = torch.Generator().manual_seed(options.seed)
     started, done = time.perf_counter(), 0
-    model.train()
+    model.train(not options.head_only)  # a frozen encoder works without dropout
     while done < steps:
         for rows in torch.randperm(len(blocks), generator=generator).split(options.rows)[: steps - done]:
             inputs, labels = (part.to(options.device) for part in mask(blocks[rows], tokenizer, generator))
             with torch.autocast(torch.device(options.device).type, torch.bfloat16):
                 loss = model(inputs, labels=labels).loss
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
+            torch.nn.utils.clip_grad_norm_(trained, CLIP)
             optimizer.step()
             schedule.step()
             optimizer.zero_grad()

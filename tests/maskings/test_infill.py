@@ -251,6 +251,18 @@ def test_by_default_the_model_that_the_classifier_was_fine_tuned_from(tmp_path, 
     torch.testing.assert_close(usual.logits, named.logits)
 
 
+def test_the_embedded_model_fills_in_words_that_fit():
+    """Its file has the head of a masked language model, so infill works without naming one."""
+    model = troth.load_model("embedded")
+    lm = _masked_lm.masked_lm(None, model)
+    texts = ("one of the best [MASK] of the year.", "it is a waste of [MASK].", "I have never [MASK] anything like it.")
+    encoded = model.tokenizer(list(texts), return_tensors="pt", padding=True)
+    ids, real = encoded["input_ids"], encoded["attention_mask"].bool()
+    ((_, _, logits),) = lm.logits(ids, real, None, ids == model.tokenizer.mask_token_id)
+    best = [model.tokenizer.convert_ids_to_tokens(row.topk(5).indices.tolist()) for row in logits]
+    assert [word in words for word, words in zip(("films", "time", "seen"), best, strict=True)] == [True] * 3, best
+
+
 def test_errors_a_user_can_fix(tmp_path):
     for option in ({"draws": 0}, {"rounds": -1}, {"draws": True}):
         with pytest.raises(TrothError, match="must be a whole number of 1 or more"):

@@ -6,7 +6,7 @@ estimates Σ p(class | x̃) · p(x̃ | what is kept). Kim et al. sum over the mo
 Harbecke & Alt sample it; here several positions are sampled in `rounds`: each round fills every `rounds`-th erased
 token, given the kept tokens and those of earlier rounds, so that neighboring words fit together. With one round, all
 tokens are drawn independently. By default the language model is the one that the classifier was fine-tuned from, if its
-language-model head is available.
+language-model head is available, or else the one in the embedded model, for classifiers with its vocabulary.
 
 A draw depends only on the seed, the text, the token's position and the candidate word (the Gumbel-max trick). So rows
 that keep nearly the same units are filled almost identically, which reduces the variance of their difference.
@@ -40,7 +40,7 @@ class Infill(Masking):
     )
     whole = True
 
-    model: str | None = None  # a folder or a hub name; None = the model that the classifier was fine-tuned from
+    model: str | None = None  # a folder or a hub name; None: see above
     draws: int = 4
     rounds: int = 4
 

@@ -19,6 +19,7 @@ from transformers import (
     RobertaConfig,
 )
 
+from troth.models._loading import quiet
 from troth.refereeing import tokenizers
 from troth.refereeing.known import LINEAR, SCALES, Game, KnownForSequenceClassification, Of, counts
 
@@ -109,7 +110,7 @@ def tiny(family: str = "bert", *, seed: int = 0) -> Situation:
 
 def embedded() -> Situation:
     """The trained classifier that comes with troth, as any version of transformers loads it."""
-    with as_file(files("troth.models") / "embedded_model") as folder:
+    with as_file(files("troth.models") / "embedded_model") as folder, quiet():
         model = AutoModelForSequenceClassification.from_pretrained(
             folder, dtype=torch.float32, trust_remote_code=False
         ).eval()

@@ -9,6 +9,7 @@ import torch
 from troth.core import draws
 from troth.core.types import Example
 from troth.models import _pretrained
+from troth.models._loading import quiet
 from troth.models.encoder import Encoder
 from troth.training.bases import Base
 from troth.training.bases.pretrained import Pretrained
@@ -17,7 +18,8 @@ from troth.training.bases.pretrained import Pretrained
 @dataclass(frozen=True)
 class Embedded(Base):
     def build(self, examples: Sequence[Example], labels: tuple[str, ...], seed: int, max_length: int | None) -> Encoder:
-        with as_file(files("troth.models") / "embedded_model") as folder:
+        # The file also has the head of a masked language model, which transformers would report as unexpected.
+        with as_file(files("troth.models") / "embedded_model") as folder, quiet():
             model = Pretrained(path=str(folder)).build(examples, labels, seed, max_length)
             own = _pretrained.config_of(str(folder)).id2label
         if [own[index] for index in sorted(own)] != list(labels):
