@@ -77,7 +77,7 @@ def study(
                     _sweeping.print_estimate(plan, folder, estimator, workers, retry, as_json)
                     names += plan.cells  # a dict by name
             if not as_json and len(set(names)) < len(names):
-                terminal.echo("Parts share cells (pieces of work), which are computed once: their times do not add up.")
+                terminal.echo("Parts share cells (pieces of work), so their times do not add up.")
             return
         done = []
         for section in studies.carry_out(chosen, setting, parts):
