@@ -32,6 +32,9 @@ def test_mean_ranks_are_those_of_the_leaderboards():
     for name, values in by_name.items():
         assert values[0] == mean_rank(FIRST, name)
     assert [row[0].value for row in sheet.rows][-1] == "random"
+    assert [row[0].value for row in sheet.rows if row[-1].best] == ["lime"]  # gradient was not measured on imdb
+    assert any("fewer columns" in note for note in sheet.notes)
+    assert not any("fewer columns" in note for note in across((FIRST, SECOND)).notes)
 
 
 def test_the_values_of_each_metric_follow():

@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from tests.report import page_runs
 from tests.report.boards import SUFFICIENCIES, many, stored
 from tests.report.test_export import called
@@ -134,6 +135,7 @@ def test_seeds_are_shown_where_there_are_several(tmp_path):
     for seed, scores in enumerate(([0.1, 0.2], [0.3, 0.6])):
         store_scores(store, "random", scores, seed)
     shown = {exhibit.name: exhibit.sheet for exhibit in board_exhibits(board_of(store))}
+    assert "Scores are averaged over up to 2 seeds per example." in shown["leaderboard"].notes
     (row,) = shown["seeds"].records
     assert (row["seeds"], row["standard_deviation"]) == (2, pytest.approx(np.std([0.15, 0.45], ddof=1)))
 
@@ -218,3 +220,12 @@ def test_the_most_important_words_are_drawn_longest_first(tmp_path):
     (axes,) = figures.plot([sheet]).axes
     assert [bar.get_width() for bar in axes.patches] == [0.5, 0.4167]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["great", "film"]
+
+
+def test_ticks_of_costs_do_not_overlap_over_several_decades():
+    several = {"a": 0.03, "b": 13.48}
+    for seconds, expected in (({"a": 0.02, "b": 0.4}, {20, 50, 100, 200}), (several, {100, 1000, 10000})):
+        figure = Figure()
+        figures.draw_costs(figure, seconds, {"m": {"a": 0.1, "b": 0.2}})
+        low, high = figure.axes[0].get_xlim()
+        assert {round(tick) for tick in figure.axes[0].get_xticks() if low <= tick <= high} == expected

@@ -14,6 +14,7 @@ import pytest
 import fakes
 import troth as package
 from sampled import every, long
+from troth.commands import _options
 from troth.core import catalog
 from troth.core.types import Example
 from troth.models.encoder import Encoder
@@ -158,6 +159,13 @@ def test_a_plan_file(here, troth, way):
     code, out, err = troth("sweep", "plan.toml", "--workers", "1", "--json", *allowed)
     assert code == 0, err
     assert json.loads(out)["complete"]
+
+
+def test_code_in_a_plan_may_be_allowed_with_commas():
+    names = ["my_file.py:Mine(width=3, depth=2)", "my_file.py:other"]
+    assert _options._code(",".join(names)) == names
+    for whole in ("runs/a,b", "runs/a,my_file.py:other", "https://host/a,https://host/b=KEY"):
+        assert _options._code(whole) == [whole]
 
 
 @pytest.mark.parametrize("way", SOME)

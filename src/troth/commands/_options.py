@@ -16,7 +16,7 @@ from typing import Annotated, Any, get_args
 import typer
 from typer.core import TyperCommand
 
-from troth.core import catalog, hub, spec_text, terminal, trust
+from troth.core import catalog, hub, spec_text, terminal, trust, user_code
 from troth.core.errors import TrothError
 
 _MOST_SEEDS = 1_000
@@ -102,8 +102,16 @@ def _offline(ctx: typer.Context, dry_run: bool) -> bool:
 
 
 def _allow(ctx: typer.Context, names: list[str] | None) -> list[str] | None:
-    ctx.with_resource(trust.allowing(*map(trust.check_allowed, names or ())))
-    return names
+    parts = [part for name in names or () for part in _code(name)]
+    ctx.with_resource(trust.allowing(*map(trust.check_allowed, parts)))
+    return parts or names
+
+
+def _code(name: str) -> list[str]:
+    """The parts of a list of code references; a path or a URL may contain commas and stays whole."""
+    parts = spec_text.split(name)
+    only_code = "://" not in name and all(user_code.read(part) is not None for part in parts)
+    return parts if only_code and parts else [name]
 
 
 def known_base(name: str | None) -> str | None:

@@ -67,6 +67,7 @@ def study(
         )  # fmt: skip
         if dry_run:
             estimator = Estimator(Store(folder), setting.context)
+            names: list[str] = []
             for part in parts:
                 plan = chosen.plan(part, setting)
                 if plan is None:
@@ -74,6 +75,9 @@ def study(
                 else:
                     terminal.echo(f"{part}:")
                     _sweeping.print_estimate(plan, folder, estimator, workers, retry, as_json)
+                    names += plan.cells  # a dict by name
+            if not as_json and len(set(names)) < len(names):
+                terminal.echo("Parts share cells (pieces of work), so their times do not add up.")
             return
         done = []
         for section in studies.carry_out(chosen, setting, parts):

@@ -18,6 +18,10 @@ from troth.report.wording import short_names
 
 FIELDS = ("explainer", "model", "data", "setting", "place")
 _VALUES = ("explainer", "model", "data", "setting", "metric", "value", "low", "high")
+_SOME_MISSING = (
+    "A rank is among the explainers of its column. Means over fewer columns cannot be compared with the others and are "
+    "never in bold."
+)
 
 
 def tables(boards: Sequence[Leaderboard]) -> list[Sheet]:
@@ -36,10 +40,13 @@ def across(boards: Sequence[Leaderboard]) -> Sheet:
     names = _ranked(boards)
     places = {name: [_place(board, name) for board in boards] for name in names}
     table = np.array([[*places[name], _mean(places[name])] for name in names], np.float64).reshape(len(names), -1)
-    best = [np.nanmin(column) if np.isfinite(column).any() else np.nan for column in table.T]
+    everywhere = np.isfinite(table[:, :-1]).all(1)  # only means over the same columns are compared
+    comparable = np.column_stack([table[:, :-1], np.where(everywhere, table[:, -1], np.nan)])
+    best = [np.nanmin(column) if np.isfinite(column).any() else np.nan for column in comparable.T]
     heads = [*_heads(boards), "mean"]
-    ranks = [[TableCell(float(value), best=bool(value == least)) for value, least in zip(row, best, strict=True)]
-             for row in table]  # fmt: skip
+    ranks = [[TableCell(float(value), best=bool(own == least))
+              for value, own, least in zip(row, some, best, strict=True)]
+             for row, some in zip(table, comparable, strict=True)]  # fmt: skip
     rows = [[TableCell(name), *row] for name, row in zip(names, ranks, strict=True)]
     return Sheet(
         title=f"Mean ranks of {len(names)} explainers on {_pairs(boards)}",
@@ -54,6 +61,7 @@ def across(boards: Sequence[Leaderboard]) -> Sheet:
         notes=[
             "1 is the best rank; each is the mean over the metrics that decide.",
             "Best of each column in bold.",
+            *([] if everywhere.all() else [_SOME_MISSING]),
         ],
         draw=partial(figures.draw_dots, groups=_by_head(heads, rows)),
     )

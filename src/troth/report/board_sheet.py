@@ -42,6 +42,7 @@ def sheet(board: Leaderboard, order: Sequence[str] | None = None) -> Sheet:
         fields=LEADERBOARD.names,
         notes=[
             *(note.format(counts=board.counts) for note in NOTES),
+            *([f"Scores are averaged over up to {board.seeds} seeds per example."] if board.seeds > 1 else []),
             "ms and passes are per example.",
             *options_note(board.metrics),
         ],

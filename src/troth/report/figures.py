@@ -251,7 +251,9 @@ def draw_costs(figure: Figure, seconds: Mapping[str, float], groups: Mapping[str
                     max(_LEAST, 1000 * seconds[name]), value, style.marker, color=style.color, label=name, linestyle=""
                 )
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        low, high = axes.get_xlim()
+        # Over more than two decades, the labels between powers of ten would overlap.
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
         axes.xaxis.set_minor_locator(NullLocator())
         # The default formatter would produce TeX.
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
