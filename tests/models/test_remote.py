@@ -149,6 +149,16 @@ def test_without_log_probabilities(api):
         assert len(server.seen) == 1
 
 
+def test_without_log_probabilities_of_the_prompt():
+    """llama.cpp's own server ignores `echo` and lists the new token alone."""
+    new = {"token": " bad", "logprob": -0.1}
+    choice = {"text": " bad", "logprobs": {"content": [{**new, "top_logprobs": [new]}]}}
+    reply = (200, {}, json.dumps({"choices": [{"index": index, **choice} for index in range(2)]}).encode())
+    missing = pytest.raises(TrothError, match=r"gives no log-probabilities of the prompt for model 'some-llm'")
+    with serving(reply) as (_, url), missing:
+        troth.explain(load(url, api="echo", parallel=1), "cold", "random")
+
+
 @pytest.mark.parametrize(
     "content", [b"<html>hello</html>", b"{}", b'{"choices": []}', b"[1]", b'{"choices": [{"logprobs": 3}]}', b"null"]
 )
@@ -203,7 +213,7 @@ def test_nothing_is_asked_twice(tmp_path):
         (second,) = troth.explain(again, TEXT, "leave_one_out")
         assert len(server.seen) == asked
         assert "0 requests" in again.spent
-        assert "7 answers known from before" in again.spent
+        assert "7 answers from the cache" in again.spent
         troth.explain(load(url, model="another"), "cold", "random")
         assert len(server.seen) == asked + 1
         troth.explain(load(url, cache=False), "cold", "random")

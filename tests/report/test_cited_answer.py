@@ -47,6 +47,15 @@ def test_the_terminal_shows_numbers_and_proof(cited, capsys):
     assert "Without [2], its log-probability falls by" in said
 
 
+@pytest.mark.parametrize("count", [3, 4])
+def test_a_remark_where_few_passages_are_cited(count):
+    network, tokenizer = retriever()
+    answer = "The key of Zor is blue."
+    few = troth.cite(network, "What is the key of Zor?", PASSAGES[:count], answer, tokenizer=tokenizer)
+    assert few.cited == (1,)
+    assert ("With fewer than 4 passages" in " ".join(cited_answer.remarks(few))) == (count < 4)
+
+
 @pytest.mark.parametrize("viewport", [DESK, PHONE])
 def test_a_click_colors_what_a_sentence_rests_on(cited, browser, tmp_path, viewport):
     path = tmp_path / "page.html"

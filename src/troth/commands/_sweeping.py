@@ -55,7 +55,7 @@ def print_estimate(
         terminal.echo(f"attribution models: {fits['trainings']:,} trainings (trials included), {passes}")
     terminal.echo(f"{expected.finished:,} finished, {expected.failed:,} failed before, {expected.to_do:,} to do")
     if expected.requests:
-        terminal.echo(f"requests: about {expected.requests:,}, less those whose answers are known from before")
+        terminal.echo(f"requests: about {expected.requests:,}, less those whose answers are in the cache")
     if expected.passes > expected.requests:
         terminal.echo(f"passes of the model: about {expected.passes - expected.requests:,}")
     if expected.seconds is None:

@@ -67,6 +67,9 @@ class CitedPart:
         }
 
 
+FEW = 4  # minimum number of passages for which the median of their scores is informative
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class CitedAnswer(Shown):
     """An answer and the passages that it rests on."""

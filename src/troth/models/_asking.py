@@ -175,10 +175,13 @@ class Asking:
             found: Sequence[Any] = (protocol.texts if asked[0].writes else protocol.read)(reply, asked)
             tokens = protocol.tokens(reply)
         except NoLogProbabilities:
+            what, servers = "log-probabilities", "OpenAI, vLLM, TGI"
+            if protocol.reads_prompt:
+                what, servers = f"{what} of the prompt", "vLLM, TGI"
             raise TrothError(
-                f"endpoint {self.endpoint.url} gives no log-probabilities for model {self.endpoint.model!r}, which "
-                "explaining needs; use a server that does (OpenAI, vLLM, TGI) or another api=; a continuation is "
-                "explained without them by compare="
+                f"endpoint {self.endpoint.url} gives no {what} for model {self.endpoint.model!r}, which explaining "
+                f"needs; use a server that does ({servers}) or another api=; a continuation is explained without them "
+                "by compare="
             ) from None
         except (LookupError, TypeError, ValueError, AttributeError):
             raise self.endpoint.garbled(protocol.name) from None

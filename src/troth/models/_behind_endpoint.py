@@ -174,7 +174,7 @@ class BehindEndpoint(BlackBox):
         usage, reused, cost = self.usage, self.asking.reused, self.cost
         spent = [f"{counted(usage.requests, 'request')} to {self.url}"]
         if reused:
-            spent.append(f"{counted(reused, 'answer')} known from before")
+            spent.append(f"{counted(reused, 'answer')} from the cache")
         if usage.read or usage.written:
             spent.append(f"{counted(usage.read, 'token')} read, {usage.written:,} written")
         if cost is not None:
@@ -194,5 +194,5 @@ class BehindEndpoint(BlackBox):
         cost = "" if price is None else f", {price:,.4f} at the prices given for reading them"
         return (
             f"at most about {counted(usage.requests, 'request')} and {counted(usage.read, 'token')} to read{cost}; "
-            "answers known from before are not asked again"
+            "requests whose answers are in the cache are not sent again"
         )

@@ -151,6 +151,8 @@ class Echo(Completions):
         return [Request({"model": self.model, "prompt": prompt + tail, **asked}, tail) for tail in tails]
 
     def _one(self, choice: Any, tail: str) -> Listed:
+        if "tokens" not in choice["logprobs"]:
+            raise NoLogProbabilities  # llama.cpp's own server ignores `echo`
         # The last token is a new one: few servers repeat a prompt and write nothing.
         tokens, numbers = (choice["logprobs"][name][:-1] for name in ("tokens", "token_logprobs"))
         return _end_of(tokens, numbers, tail)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from troth.core.cited import FEW
 from troth.report.explanation import FAINT, ground, style
 
 if TYPE_CHECKING:
@@ -79,9 +80,15 @@ def remarks(answer: CitedAnswer) -> Iterator[str]:
     """How the scores were measured, in words."""
     how = "deleted" if answer.masking == "delete" else f"erased by {answer.masking}"
     rest = len(answer.passages) - len(answer.divided)
-    bound = f" Without all the others, it falls by {answer.undivided:.2f}." if rest and answer.divided else ""
-    divided = f" Sentences of {_listed(answer.divided)} were erased one by one.{bound}" if answer.divided else ""
+    divided = f" Sentences of {_listed(answer.divided)} were erased one by one." if answer.divided else ""
+    if rest and answer.divided:
+        divided += f" Without all other passages, the log-probability of the answer falls by {answer.undivided:.2f}."
     yield f"Passages are {how}; the model read {answer.passes} erased inputs.{divided}"
+    if answer.cited and len(answer.passages) < FEW:
+        yield (
+            f"With fewer than {FEW} passages, a passage is cited wherever the answer is at most half as probable "
+            "without it; for a long answer, this can happen by chance."
+        )
 
 
 def _listed(places: tuple[int, ...]) -> str:

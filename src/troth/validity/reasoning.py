@@ -22,6 +22,7 @@ from typing import Any
 from troth import statistics
 from troth.core.display import Shown, counted, table
 from troth.core.errors import TrothError, unknown
+from troth.core.progress import track
 from troth.core.sheet import Exportable, Sheet, plain_sheet, without_nan
 from troth.data._choice_questions import ChoiceQuestion, made, read
 from troth.validity._reasoners import reasoner_of
@@ -142,4 +143,6 @@ def reasoning(
         if part not in PARTS:
             raise unknown("part", part, PARTS)
     asked = experiment(model, questions, seeds, most_tokens, **options)
-    return ReasoningResult(asked.reasoner.name, tuple(each for part in chosen for each in PARTS[part](asked)))
+    tested = (tuple(PARTS[part](asked)) for part in chosen)
+    shown = track(tested, len(chosen), "tests of the reasoning", shown=True)
+    return ReasoningResult(asked.reasoner.name, tuple(each for part in shown for each in part))

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from troth.core.cited import CitationProof
+from troth.core.cited import FEW, CitationProof
 from troth.core.types import Encoding, Question
 from troth.core.units import Span
 from troth.engine.answers import Answers
@@ -36,7 +36,6 @@ _HALVED = log(2)  # drop of a log-probability when the probability is halved
 _SHARE = 0.1  # minimum share of the highest score
 _STANDS_OUT = 5  # minimum multiple of the median magnitude
 _ABOUT = 0.75  # minimum share of the score of the best passage alone
-_FEW = 4  # minimum number of passages for which that median is informative
 Values = NDArray[np.float64]
 Places = tuple[int, ...]
 # Maps passage indices to their sentences (with passage index) and the encoding that has them as units.
@@ -129,7 +128,7 @@ def standing_out(scores: Values) -> Places:
     >>> standing_out(np.array([0.1, -0.3, 9.0, 0.2, 4.0, 0.2, -0.1])), standing_out(np.array([2.0, 1.5, 2.5, 1.0]))
     ((2, 4), ())
     """
-    usual = float(np.sort(np.abs(scores))[(len(scores) - 1) // 2]) if len(scores) >= _FEW else 0.0
+    usual = float(np.sort(np.abs(scores))[(len(scores) - 1) // 2]) if len(scores) >= FEW else 0.0
     least = max(_HALVED, _STANDS_OUT * usual, _SHARE * float(scores.max()))
     order = np.argsort(-scores, kind="stable").tolist()
     return tuple(place for place in order if scores[place] >= least)
