@@ -200,9 +200,9 @@ def believe() -> str:
     best, worst = list(dict.fromkeys(order))[:3], order[-1]
     links = [f"[{name}](../methods/metrics.md#{name})" for name in (*best, worst)]
     return (
-        "For models that provably use a planted shortcut, the words that matter are known. The rankings of explanations "
-        f"of one text by {', '.join(links[:2])} and {links[2]} agree best with this truth, and those by {links[3]} "
-        "agree least ([truth](../papers/truth/results.md))."
+        "For models that provably use a planted shortcut, the words that matter are known. The rankings of "
+        f"explanations of one text by {', '.join(links[:2])} and {links[2]} agree best with this truth, and those by "
+        f"{links[3]} agree least ([truth](../papers/truth/results.md))."
     )
 
 

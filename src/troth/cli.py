@@ -134,7 +134,7 @@ def _of_usage(error: Any) -> str:
     context = getattr(error, "ctx", None)
     command = "troth" if context is None else f"troth {context.info_name}" if context.parent else "troth"
     message = error.format_message()
-    given = getattr(error.__cause__, "errors", list)()  # the parser's own words do not name the value
+    given: list[Any] = getattr(error.__cause__, "errors", list)()  # the parser's own words do not name the value
     if given and (kind := _NUMBERS.get(given[0]["type"])):
         message = f"{error.param.opts[0]} must be {kind}, not {str(given[0]['input'])[:60]!r}"
     if message.startswith("Usage:"):

@@ -118,8 +118,8 @@ def print_kind(kind: str, *, hint: bool = True) -> None:
         line.append(f"\n  {_cut(row[-1], room - 2)}" if below and room else f"  {_cut(row[-1], left)}")
         line.rstrip()
         console.print(line, soft_wrap=True)
-    for line in _LEGENDS.get(kind, ()):
-        console.print(Text(line, "dim"))
+    for explained in _LEGENDS.get(kind, ()):
+        console.print(Text(explained, "dim"))
     if hint:
         console.print(Text("more about one of them: troth list NAME", "dim"))
     console.print()
