@@ -105,7 +105,7 @@ class Served:
                 by_method.append((yield from asks) if pairs else [])
             is_each = asked.target == EACH
             if asked.proof and not is_each and encoding.n_units and targets and _PROOF not in job.refused:
-                job.begins(_PROOF, len(methods), len(methods) + 1)
+                job.proves(_PROOF, len(methods))
                 by_method = yield from _proved(model, by_method, asked.masking)
             job.compares()
             return shape(ExplainedText(key.model, by_method, is_each, job.refused))
