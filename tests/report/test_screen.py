@@ -10,6 +10,7 @@ from tests.report.boards import board, many
 from troth.core.terminal import Console
 from troth.report.screen import in_full, table
 from troth.report.wording import folded
+from troth.validity.stamp import Stamp
 
 
 def shown(one, width, marks=False, **options):
@@ -76,6 +77,18 @@ def test_notes_with_one_reason_are_one_line():
     assert folded({"a": "slow", "b": "odd", "c": "slow"}) == ["a, c: slow", "b: odd"]
     said = " ".join(line.plain for line in in_full(many(), 200))
     assert said.count("this run checked inputs erased by mask_token only") == 1
+
+
+def test_where_nothing_was_tested_the_legend_says_why():
+    why = "MaSF says nothing of inputs erased by delete"
+    stamps = {"aopc_comprehensiveness": Stamp(why=why), "sufficiency": Stamp(why=why)}
+    values = {"lime": [0.5, 0.2], "random": [0.2, 0.2]}
+    text = shown(board(values, dict.fromkeys(stamps, True), stamps=stamps), 100)
+    assert " ".join(text.split()).count(f"validity: are erased inputs in distribution? Not tested: {why}") == 1
+    stamps["sufficiency"] = Stamp(0.5)
+    text = shown(board(values, dict.fromkeys(stamps, True), stamps=stamps), 100)
+    assert "MaSF's p-value" in text
+    assert why not in text
 
 
 def test_a_name_wider_than_the_terminal_is_folded():

@@ -1,5 +1,6 @@
 """What the API answers: the command line's own JSON, numbers worked out by hand, and one line for what is wrong."""
 
+import copy
 import html
 import json
 
@@ -7,11 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fakes import Lookup, encoder, planted
+from fakes import Lookup, encoder, hf_model, planted, tokenizer_for
 from serving import client_of, close
 from troth import __version__ as troth_version
 from troth import explain, load_model, prove
 from troth.models.black_box import BlackBox
+from troth.models.encoder import Encoder
 from troth.serve import replies
 from troth.verbs.comparison import sentence
 
@@ -61,6 +63,21 @@ def test_the_masking_that_is_named_reaches_the_proof(client, troth):
     answer = client.post("/api/explain", json=asked).json()
     assert answer[0]["proof"]["masking"] == "delete"
     assert close(answer, json.loads(printed))
+
+
+def test_a_proof_that_the_model_does_not_support_does_not_lose_the_explanations(tmp_path):
+    tokenizer = copy.deepcopy(tokenizer_for("bert"))  # which all tests share
+    tokenizer.mask_token = None
+    asked = {"text": "a good film", "models": ["bare"], "masking": "mask_token"}  # as the page sends it
+    asked["explainers"] = ["integrated_gradients", "leave_one_out"]
+    with client_of({"bare": Encoder(hf_model("bert"), tokenizer, name="bare")}, tmp_path) as client:
+        (found,) = client.post("/api/compare", json=asked).json()["models"]
+        assert [each["explainer"].partition("(")[0] for each in found["explanations"]] == ["integrated_gradients"]
+        assert [each["explainer"] for each in found["refused"]] == ["leave_one_out", "proof"]
+        assert all("has no mask token; use masking delete" in each["error"] for each in found["refused"])
+        (found,) = client.post("/api/compare", json={**asked, "masking": "delete"}).json()["models"]
+    assert found["refused"] == []
+    assert [each["proof"]["masking"] for each in found["explanations"]] == ["delete", "delete"]
 
 
 def test_erase_answers_by_hand(lookup):

@@ -166,6 +166,23 @@ def test_a_long_text_is_timed_by_few_passes(monkeypatch):
     assert sum(read) < 100
 
 
+@pytest.mark.parametrize(("per_pass", "methods"), [(1.0, 1), (0.02, 22)])
+def test_a_slow_model_and_many_methods_are_timed_in_half_a_minute(monkeypatch, per_pass, methods):
+    now = [0.0]
+
+    def scores(texts):
+        now[0] += per_pass * len(texts)
+        return [[0.5, 0.5]] * len(texts)
+
+    monkeypatch.setattr(estimate, "time", types.SimpleNamespace(perf_counter=lambda: now[0]))
+    model = BlackBox(scores, labels=["no", "yes"], name="f")
+    named = {f"method {place}": LeaveOneOut() for place in range(methods)}
+    text = [Example("a", " ".join(f"word{place}" for place in range(60)))]
+    seconds = estimate.seconds_to_explain(model, text, named, dict.fromkeys(named, 61))
+    assert seconds == pytest.approx(61 * methods * per_pass, rel=0.05)
+    assert now[0] < 30
+
+
 def test_each_method_of_a_study_is_tried_and_scaled_to_all_examples(study):
     plan, tried, estimator = study
     assert estimator.estimate(plan).seconds == pytest.approx(2 * 0.4 * 40)

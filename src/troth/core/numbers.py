@@ -12,11 +12,13 @@ _MINUS = "−"
 
 
 def number(value: float) -> str:
-    """Formats a number with three decimals, or with one significant digit if these would be zero.
+    """Formats a number with three decimals, or with an exponent if these would be zero or the number too long.
 
-    >>> number(-0.1234), number(0.00004), number(0.0)
-    ('−0.123', '4e-05', '0.000')
+    >>> number(-0.1234), number(0.00004), number(0.0), number(1.3e16)
+    ('−0.123', '4e-05', '0.000', '1.3e+16')
     """
+    if abs(value) >= 1e6:
+        return _with_minus(f"{value:.2g}")
     text = f"{value:.3f}" if abs(value) >= 0.0005 or value == 0 else f"{value:.1g}"
     return _with_minus(text)
 

@@ -191,6 +191,9 @@ def _legend(board: Leaderboard, rows: Sequence[Sequence[TableCell]], marks: bool
     ]
     legend = "; ".join(f"{sign}: {meaning}" for sign, meaning, there in signs if there)
     tested = f"{_CHECK}: are erased inputs in distribution? MaSF's p-value; below {LEVEL}: no"
+    whys = dict.fromkeys(stamp.why for stamp in board.stamps.values() if stamp.why)
+    if whys and all(stamp.p is None for stamp in board.stamps.values()):
+        tested = f"{_CHECK}: are erased inputs in distribution? Not tested: {'; '.join(whys)}"
     lines = [legend, *([tested] if board.stamps else ()), *options_note(board.metrics)]
     return [Text(), *(Text(part, "dim") for line in lines for part in wrapped(line, width))]
 

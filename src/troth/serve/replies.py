@@ -116,7 +116,9 @@ TokenMatrix = _reply(
     scores=(list[list[Number]], "[tokens, units]"),
 )
 Explanations = list_of(ExplanationReply, TokenMatrix)
-Refused = _reply("Refused", "An explainer that cannot explain this model or text.", explainer=str, error=str)
+Refused = _reply(
+    "Refused", "An explainer, or the proof, that this model or text does not allow.", explainer=str, error=str
+)
 OfModel = _reply(
     "OfModel",
     "The explanations of one model.",

@@ -28,6 +28,8 @@ from troth.verbs.explain import aimed, explanations, targets_of
 from troth.verbs.methods import usual_explainer
 from troth.verbs.proof import CHOICES, RATIO, masking_of_proof, proofs_of
 
+_PROOF = "proof"  # its name among what is in progress or refused
+
 
 @dataclass(frozen=True)
 class ExplainedText:
@@ -36,7 +38,7 @@ class ExplainedText:
     model: str
     by_method: Sequence[Sequence[Attribution]]
     is_each: bool  # whether every token of a continuation is explained
-    refused: Mapping[str, str]  # the reason of each explainer that cannot explain this model or text
+    refused: Mapping[str, str]  # the reason of each explainer, or the proof, that cannot be used here
 
     @property
     def by_target(self) -> list[Sequence[Attribution]]:
@@ -78,7 +80,8 @@ class Served:
     ) -> Job:
         """A job that explains as `troth explain` does; `shape` converts the explanations to its result.
 
-        With `may_refuse`, an explainer that cannot explain this model or text does not end the job, unless none can.
+        With `may_refuse`, an explainer that cannot explain this model or text does not end the job, unless none can;
+        nor does a proof whose masking the model does not support.
         """
         model, key, example = self._checked(asked, name)
         methods = requests.explainers(asked.explainers or [usual_explainer(model)])
@@ -100,10 +103,11 @@ class Served:
                     model, prepared, pairs, against=asked.against, seed=asked.seed, masking=prober.masking
                 )
                 by_method.append((yield from asks) if pairs else [])
-            job.compares()
             is_each = asked.target == EACH
-            if asked.proof and not is_each and encoding.n_units and targets:
+            if asked.proof and not is_each and encoding.n_units and targets and _PROOF not in job.refused:
+                job.proves(_PROOF, len(methods))
                 by_method = yield from _proved(model, by_method, asked.masking)
+            job.compares()
             return shape(ExplainedText(key.model, by_method, is_each, job.refused))
 
         return Job(key, begin, may_refuse=may_refuse)

@@ -70,6 +70,7 @@ class Job:
         self._withdrawn = False
         self._loop = asyncio.get_running_loop()
         self._step: dict[str, Any] = {}
+        self._blamed, self._of = "", 0  # the cause of a refusal now, and how many there can be
         self._rows, self._told = 0, 0.0
 
     def withdraw(self) -> None:
@@ -88,7 +89,12 @@ class Job:
     def begins(self, explainer: str, done: int, of: int) -> None:
         """Reports that the next explainer starts."""
         self._step = {"explainer": explainer, "done": done, "of": of}
+        self._blamed, self._of = explainer, of
         self._tell_progress()
+
+    def proves(self, name: str, after: int) -> None:
+        """All `after` explainers are done; an error before `compares` is due to the proof."""
+        self._blamed, self._of = name, after + 1
 
     def compares(self) -> None:
         """All explainers are done; a later error is not due to one of them."""
@@ -97,10 +103,10 @@ class Job:
     def refuses(self, error: Exception) -> bool:
         """Records a refusal of the current explainer; returns whether to start the job again without it."""
         is_refusal = isinstance(error, TrothError) and not isinstance(error, UserCodeError | TooSlowError)
-        if not (self._may_refuse and self._step and is_refusal):
+        if not (self._may_refuse and self._blamed and is_refusal):
             return False
-        self.refused[self._step["explainer"]] = str(error)
-        return bool(len(self.refused) < self._step["of"])
+        self.refused[self._blamed] = str(error)
+        return len(self.refused) < self._of
 
     def answered(self, rows: int) -> None:
         """Reports that the model has answered this many more rows; raises an error if the job should not continue."""

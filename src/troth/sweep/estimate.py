@@ -18,12 +18,13 @@ from troth.store.cells import Plan
 from troth.store.store import Store
 from troth.sweep.context import Context
 from troth.sweep.pace import Pace, Remaining
-from troth.sweep.trial import Trial
+from troth.sweep.trial import SECONDS, Trial
 from troth.verbs.explain import explain_each
 
 _QUICK = 2.0  # a method is timed on one text only if that takes fewer seconds
-_MOST = 64  # maximum units of a text whose passes are timed with leave_one_out; longer ones with `_FEW`
-_FEW = "lime(samples=32)"
+_MOST = 64  # maximum units of a text whose passes are timed with leave_one_out; longer ones with lime
+_SAMPLES = range(8, 33)  # of lime; where even the fewest take too long, the whole text is timed alone
+_CALIBRATION = 5.0  # maximum seconds for timing the passes once
 
 
 def seconds_to_explain(
@@ -47,13 +48,18 @@ def seconds_to_explain(
 
     with hidden():
         (units_of_middle,) = (encoding.n_units for encoding in model.encode([middle], units, segments))
-        timed: Explainer = catalog.build("explainers", "leave_one_out" if units_of_middle <= _MOST else _FEW)
-        take("random" if units_of_middle > _MOST else timed)  # warm-up
-        per_pass = take(timed) / (1 + timed.passes(units_of_middle))
+        take("random")  # warm-up
+        begun, per_pass = time.perf_counter(), take("random")
+        affordable = int(_CALIBRATION / max(per_pass, 1e-9))
+        if affordable >= _SAMPLES.start:
+            few = f"lime(samples={min(affordable, _SAMPLES.stop - 1)})"
+            known = "leave_one_out" if units_of_middle <= min(affordable, _MOST) else few
+            timed: Explainer = catalog.build("explainers", known)
+            per_pass = min(take(timed), take(timed)) / (1 + timed.passes(units_of_middle))
         total = per_pass * (sum(passes.values()) - sum(passes[name] for name in methods))  # passes of the proof
         for name, method in methods.items():
             counted = 1 + method.passes(units_of_middle)
-            quick = counted * per_pass < _QUICK and not method.learns
+            quick = counted * per_pass < _QUICK and not method.learns and time.perf_counter() - begun < SECONDS
             total += passes[name] * (min(take(method), take(method)) / counted if quick else per_pass)
     return total
 
