@@ -111,3 +111,28 @@ def test_a_function_has_a_default_method_and_a_dry_run_says_what_it_will_be_aske
     troth(*asked)
     real = len((tmp_path / "asked").read_text()) - before
     assert expected["passes"] / 2 <= real <= expected["passes"] + 2
+
+
+def test_check_reads_columns_of_any_name(troth, tmp_path):
+    rows = [f"{text} number {place},{label}" for place in range(12) for text, label in ROWS]
+    (tmp_path / "moods.csv").write_text("comment,mood\n" + "\n".join(rows) + "\n")
+    asked = ("check", "--data", tmp_path / "moods.csv", "-e", "random", "--step", "0.5")
+    code, shown, problem = troth(*asked, "--text", "comment", "--label", "mood")
+    assert code == 0, problem
+    assert "moods" in shown
+    code, _, problem = troth(*asked, "--text", "comment", "--label", "feeling")
+    assert code == 2
+    assert "no column 'feeling'" in problem
+    assert "comment, mood" in problem
+
+
+@pytest.mark.parametrize("option", ["-e", "--explainer", "--explainers"])
+def test_explain_and_bench_take_the_same_option_for_explainers(troth, option):
+    code, shown, problem = troth("explain", "a fine film", option, "gradient", "--no-proof", "--json")
+    assert code == 0, problem
+    assert json.loads(shown)[0]["explainer"].startswith("gradient(")
+    code, shown, problem = troth(
+        "bench", "--limit", "2", option, "gradient", "--metrics", "sparsity", "--dry-run", "--json"
+    )
+    assert code == 0, problem
+    assert json.loads(shown)["cells"]["explanation"] == 2  # gradient and random
