@@ -21,7 +21,8 @@ from troth.sweep.pace import Pace, Remaining
 from troth.sweep.trial import SECONDS, Trial
 from troth.verbs.explain import explain_each
 
-_QUICK = 2.0  # a method is timed on one text only if that takes fewer seconds
+_QUICK = 2.0  # maximum seconds for timing a method once
+_TOGETHER = 8  # maximum number of texts that are timed together, as they are explained together
 _MOST = 64  # maximum units of a text whose passes are timed with leave_one_out; longer ones with lime
 _SAMPLES = range(8, 33)  # of lime; where even the fewest take too long, the whole text is timed alone
 _CALIBRATION = 5.0  # maximum seconds for timing the passes once
@@ -35,32 +36,41 @@ def seconds_to_explain(
     units: UnitKind = "word",
     segments: Segments = "first",
 ) -> float | None:
-    """Estimated seconds for these model passes, from timing the text of median length; None for an endpoint."""
+    """Estimated seconds for these model passes, from timing texts of about median length; None for an endpoint."""
     if model.spent or not examples:
         return None
-    middle = sorted(examples, key=lambda example: len(example.text))[len(examples) // 2]
+    by_length = sorted(examples, key=lambda example: len(example.text))
 
-    def take(method: str | Explainer) -> float:
+    def middle(count: int) -> Sequence[Example]:
+        """So many texts of about median length, but at most `_TOGETHER`."""
+        count = min(count, _TOGETHER, len(by_length))
+        start = (len(by_length) - count + 1) // 2
+        return by_length[start : start + count]
+
+    def take(method: str | Explainer, texts: Sequence[Example]) -> float:
         begun = time.perf_counter()
-        for _ in explain_each(Prober(model), [middle], method, units=units, segments=segments):
+        for _ in explain_each(Prober(model), texts, method, units=units, segments=segments):
             pass
-        return time.perf_counter() - begun
+        return (time.perf_counter() - begun) / len(texts)
 
     with hidden():
-        (units_of_middle,) = (encoding.n_units for encoding in model.encode([middle], units, segments))
-        take("random")  # warm-up
-        begun, per_pass = time.perf_counter(), take("random")
+        (units_of_middle,) = (encoding.n_units for encoding in model.encode(middle(1), units, segments))
+        take("random", middle(1))  # warm-up
+        begun, per_pass = time.perf_counter(), take("random", middle(1))
         affordable = int(_CALIBRATION / max(per_pass, 1e-9))
         if affordable >= _SAMPLES.start:
             few = f"lime(samples={min(affordable, _SAMPLES.stop - 1)})"
             known = "leave_one_out" if units_of_middle <= min(affordable, _MOST) else few
             timed: Explainer = catalog.build("explainers", known)
-            per_pass = min(take(timed), take(timed)) / (1 + timed.passes(units_of_middle))
+            counted = 1 + timed.passes(units_of_middle)
+            texts = middle(max(1, affordable // counted))
+            per_pass = min(take(timed, texts), take(timed, texts)) / counted
         total = per_pass * (sum(passes.values()) - sum(passes[name] for name in methods))  # passes of the proof
         for name, method in methods.items():
             counted = 1 + method.passes(units_of_middle)
-            quick = counted * per_pass < _QUICK and not method.learns and time.perf_counter() - begun < SECONDS
-            total += passes[name] * (min(take(method), take(method)) / counted if quick else per_pass)
+            texts = middle(int(_QUICK / max(counted * per_pass, 1e-9)))
+            quick = bool(texts) and not method.learns and time.perf_counter() - begun < SECONDS
+            total += passes[name] * (min(take(method, texts), take(method, texts)) / counted if quick else per_pass)
     return total
 
 
