@@ -124,7 +124,8 @@ def _halves(data: Data) -> tuple[Data, Data, str]:
     if len(data) < 2 * FEWEST:
         raise TrothError(
             f"{len(data)} examples of {data.name} are too few: half of them would be the references, and MaSF needs "
-            f"{FEWEST}; use at least {2 * FEWEST} examples, or name other data for the references (--validation-data)"
+            f"{FEWEST}; use at least {2 * FEWEST} examples (troth check --limit {FEWEST} reads as many), or name other "
+            "data for the references (--validation-data)"
         )
     order = np.random.default_rng(0).permutation(len(data))
     first, second = np.sort(order[: len(data) // 2]), np.sort(order[len(data) // 2 :])
