@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from troth.core import progress
+from troth.training.loop import TrainingBar
 
 
 @pytest.fixture
@@ -41,6 +42,17 @@ def test_a_run_says_how_far_it_is(told):
         show(SimpleNamespace(done=3, total=12, left=75.0, failed=1, stopping=False))
         told.wait()
         assert told.wait().startswith("3 of 12 cells (pieces of work), 1 min 15 s left, 1 failed (after ")
+
+
+def test_a_training_says_how_far_it_is(told):
+    bar = TrainingBar(10, 4, shown=True)
+    with bar, progress.lines(True, bar.line):
+        assert not told.texts  # nothing before the first step
+        bar.step(1, 2, 0.25)
+        assert told.wait() == "epoch 1/2, 5 of 10 steps, loss 0.2500"
+        bar.end_epoch("accuracy", 0.5, 1)
+        told.wait()
+        assert told.wait() == "epoch 1/2, 5 of 10 steps, loss 0.2500, accuracy 50.0 % (best: epoch 1)"
 
 
 def test_nothing_is_said_where_it_is_not_wanted(told):

@@ -118,6 +118,16 @@ def test_a_scikit_learn_pipeline_itself_or_its_method():
     assert troth.load_model(named).labels == ("no", "yes")
 
 
+def test_the_fingerprint_of_a_vectorizer_does_not_depend_on_addresses():
+    def fingerprint(stop_words):
+        pipeline = make_pipeline(CountVectorizer(stop_words=stop_words), LogisticRegression())
+        return troth.load_model(pipeline.fit(TEXTS, ["yes", "no"] * 3)).fingerprint
+
+    one, same, other = ["a", "the"], ["a", "the"], ["a"]
+    assert fingerprint(one) == fingerprint(same)
+    assert fingerprint(one) != fingerprint(other)
+
+
 def test_explaining_and_measuring_a_bare_function():
     function = fakes.planted("awful")
     attributions = troth.explain(function, ["the soup was awful", "nice"], "leave_one_out")

@@ -81,6 +81,8 @@ def test_labels_that_are_no_classes_are_refused():
         load_labeled(examples, examples)
     with pytest.raises(TrothError, match="example 3 has no label, and training needs one for each"):
         load_labeled([Example(str(i), "t", label=None if i == 3 else i % 2) for i in range(10)])
+    with pytest.raises(TrothError, match=r"memory: no labels were found.*name their column \(--label\)"):
+        load_labeled([Example(str(i), "t") for i in range(10)])
     with pytest.raises(TrothError, match="all 8 training examples of memory are of class '1'"):
         load_labeled([Example(str(i), f"t{i}", label=1) for i in range(10)])
     with pytest.raises(TrothError, match="no class is called 'c'"):

@@ -182,7 +182,8 @@ def _held(thing: Any) -> Sequence[Any]:
     if is_users(type(thing)):
         return _Caller(thing, vars(type(thing)).get("__call__")).held()
     if hasattr(type(thing), "get_params"):  # estimators of scikit-learn, with their fitted attributes
-        return [type(thing), vars(thing)]
+        # `_stop_words_id` of a vectorizer is an address, which differs between processes.
+        return [type(thing), {name: value for name, value in vars(thing).items() if name != "_stop_words_id"}]
     if type(thing).__module__.partition(".")[0] in ("numpy", "scipy", "sklearn"):  # trees, sparse matrices
         return _reduced(thing)
     return []

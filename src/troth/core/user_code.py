@@ -179,8 +179,8 @@ def refuse(text: object) -> None:
     if reference is not None:
         raise TrothError(
             f"{reference.head} is code, which runs only where you name it yourself: on the command line "
-            "(troth bench or explain, -e, -m or --metrics) or in Python; a file that names it needs your "
-            f"--allow {reference.head}"
+            "(troth bench or explain, -e, -m or --metrics) or in Python, where a model is passed as an object, not by "
+            f"name; a file that names it needs your --allow {reference.head}"
         )
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from troth import seeds, statistics
+from troth.core.display import counted
 from troth.core.errors import TrothError
 from troth.report.board import Leaderboard, leaderboards, metric_cells
 from troth.report.comparing import FEWEST, MOST, RANDOM, PairedComparison, corrected
@@ -59,7 +60,9 @@ def rule_on(board: Leaderboard, baseline: str | Path | Leaderboard) -> Ruling:
             f"{possible[key].numbers}; {more}",
         )  # fmt: skip
     closest = min(compared.values(), key=lambda pair: pair.size)
-    return Ruling(text, True, f"{len(compared)} numbers over {shared} {counts}; the largest fall: {closest}")
+    return Ruling(
+        text, True, f"{counted(len(compared), 'comparison')} over {shared} {counts}; the largest fall: {closest}"
+    )
 
 
 def text_keys(store: Store, explanations: Iterable[Stored]) -> dict[Key, TextKey]:

@@ -151,11 +151,13 @@ def _numbered(data: Data, names: tuple[str, ...]) -> tuple[Data, tuple[str, ...]
     """Converts labels of any type to class indices."""
     if not len(data):
         raise TrothError(f"{data.name} has no {data.split} examples".replace("  ", " "))
+    if all(example.label is None for example in data):
+        raise TrothError(f"{data.name}: no labels were found, and training needs them; name their column (--label)")
     for example in data:
         if example.label is None:
             raise TrothError(
                 f"{data.name}: example {example.id} has no label, and training needs one for each; "
-                "name the column of labels (--label)"
+                "add it or drop the example"
             )
     source = f"{data.name} {data.split}".strip()
     indices, names, _ = index_labels(source, [example.label for example in data], names, unlabelled=False)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from troth.core import draws
 from troth.core.errors import TrothError
-from troth.core.progress import Bar
+from troth.core.progress import Bar, lines
 from troth.core.types import Rows
 from troth.engine.probes import at_least_single
 from troth.models import Output
@@ -74,6 +74,15 @@ class TrainingBar(Bar):
     def step(self, epoch: int, epochs: int, loss: float) -> None:
         """Advances the bar by one step."""
         self.update(self._task, advance=1, epoch=f"{epoch}/{epochs}", loss=f"{loss:.4f}")
+
+    def line(self) -> str:
+        """The state of the bar in words, for a log in which no bar is visible; empty before the first step."""
+        fields = self.tasks[0].fields
+        if not fields["epoch"]:
+            return ""
+        score = f", {fields['score']}" if fields["score"] else ""
+        steps = f"{self.tasks[0].completed:,.0f} of {self.tasks[0].total:,.0f} steps"
+        return f"epoch {fields['epoch']}, {steps}, loss {fields['loss']}{score}"
 
     def end_epoch(self, metric: str, score: float, best_epoch: int) -> None:
         """Shows the score of the finished epoch."""
@@ -139,7 +148,7 @@ class Loop(ABC):
         """
         settings, first = self.settings, self.states[0]  # all copies are at the same step
         started, saved = time.monotonic() - first.seconds, time.monotonic()
-        with TrainingBar(self.steps, first.step, shown=progress) as bar:
+        with TrainingBar(self.steps, first.step, shown=progress) as bar, lines(progress, bar.line):
             while first.epoch < settings.epochs and not all(
                 quality.is_settled(settings, state.best_value) for state in self.states
             ):
