@@ -19,7 +19,7 @@ WORKS = [
     ("bench", *SMALL, "--out", "runs/one"), ("bench", *SMALL, "--seed", "1", "--out", "runs/two"),
     ("report", "runs/one"), ("diff", "runs/one", "runs/two"),
     ("diff", "runs/one", "runs/two", "--texts", "--html", "moved.html"), ("runs",), ("list", "explainers"),
-    ("check", "-e", "random", "--limit", "60"), ("doctor",),
+    ("check", "-e", "random", "--limit", "30"), ("doctor",),
 ]  # fmt: skip
 NEEDS = [  # the extra, and what asks for it
     ("sql", ("query", "runs/one", "select count(*) from scores")),

@@ -126,7 +126,7 @@ def test_check_reads_columns_of_any_name(troth, tmp_path):
     assert "comment, mood" in problem
 
 
-@pytest.mark.parametrize("option", ["-e", "--explainer", "--explainers"])
+@pytest.mark.parametrize("option", ["--explainer", "--explainers"])
 def test_explain_and_bench_take_the_same_option_for_explainers(troth, option):
     code, shown, problem = troth("explain", "a fine film", option, "gradient", "--no-proof", "--json")
     assert code == 0, problem

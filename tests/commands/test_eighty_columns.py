@@ -105,7 +105,7 @@ METRICS = ("--metrics", "comprehensiveness,sufficiency", "--workers", "1")
 SCREENS = (
     ("bench", "--limit", "6", "-e", "gradient,random", *METRICS, "--out", "runs/before"),
     ("bench", "--limit", "5", "-e", "gradient,random", *METRICS, "--out", "runs/after", "--seed", "1", "--verbose"),
-    ("bench", "--limit", "4", "--dry-run"),
+    ("bench", "--limit", "4", "-e", "gradient,random", *METRICS, "--dry-run"),
     ("diff", "runs/before", "runs/after", "--all"),
     ("diff", "runs/before", "runs/after", "--texts"),
     ("runs",),
@@ -123,7 +123,7 @@ SCREENS = (
     ("verify", "records"),
     ("explain", SHORT, "--interactions"),
     ("explain", SHORT, "--pair", LONG, "-e", "leave_one_out"),
-    ("explain", "--data", "reviews", "--only", "wrong", "--limit", "8"),
+    ("explain", "--data", "reviews", "-e", "gradient", "--only", "wrong", "--limit", "8"),
     ("bench", "--limit", "6", "-e", "gradient,random", *METRICS, "--out", "runs/before", "--baseline", "runs/after"),
     ("explain", SHORT, "--dry-run"),
     ("list", "lime"),

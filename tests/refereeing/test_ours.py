@@ -2,15 +2,20 @@
 
 import pytest
 
+from sampled import long
 from troth.core import catalog
 from troth.refereeing.ours import as_function
 from troth.refereeing.verb import referee
 
 # llm_ranking asks a language model, which the models here are not; attributive_masking is fitted to one model.
 NAMES = [name for name in catalog.names("explainers") if name not in ("llm_ranking", "attributive_masking")]
+SLOW = {
+    "alti", "attention_x_gradient", "beam_search", "decomp_x", "exact_shapley", "glob_enc", "gradient_shap",
+    "kernel_shap", "lime", "partition_shap", "sequential_integrated_gradients",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [long(name) if name in SLOW else name for name in NAMES])
 def test_every_property_holds_that_applies(name):
     verdicts = referee(as_function(name))
     assert verdicts.holds, verdicts

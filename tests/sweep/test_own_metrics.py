@@ -180,7 +180,7 @@ def test_a_plan_names_code_only_with_the_flag(here):
     (here / "plan.toml").write_text(
         'models = "embedded"\ndata = "data.jsonl"\nexplainers = "gradient"\nmetrics = ["mine.py:longest", "sparsity"]\n'
     )
-    call = [sys.executable, "-m", "troth", "sweep", "plan.toml"]
+    call = [sys.executable, "-m", "troth", "sweep", "plan.toml", "--workers", "1"]
     refused = subprocess.run([*call, "--dry-run"], capture_output=True, text=True, check=False)
     assert refused.returncode == 2
     assert "--allow mine.py:longest" in refused.stderr

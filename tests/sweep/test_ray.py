@@ -104,6 +104,7 @@ def test_failed_cells_and_dead_workers_on_ray(tmp_path, cluster):
     assert (failed.name, failed.error) == (broken.name, "ZeroDivisionError: division by zero")
 
 
+@pytest.mark.full
 def test_more_gpus_than_there_are(tmp_path, cluster):
     with pytest.raises(TrothError, match=r"each worker is to have 0\.5 GPU, but the Ray cluster has 0; lower --gpus"):
         run(ladder(1, 0), Store(tmp_path / "run"), engine="ray", address=cluster.address, gpus=0.5)
@@ -120,6 +121,7 @@ def test_a_cluster_without_room_is_one_line(tmp_path, cluster, monkeypatch):
         run(ladder(1, 0), Store(tmp_path / "run"), engine="ray", address=cluster.address, workers=1)
 
 
+@pytest.mark.full
 def test_an_unreachable_cluster_is_one_line(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
