@@ -269,10 +269,9 @@ def catalog_page() -> str:
 def maskings_page() -> str:
     """docs/methods/maskings.md"""
     intro = (
-        "This page lists all maskings, which are the ways to erase a unit. Select one with the option `masking` of "
-        "metrics, "
-        "explainers "
-        'and commands: `--masking delete` or `masking="zero"`. By default, each metric uses the masking of its paper '
+        "This page lists all maskings, which are the ways to erase a unit. `keep` is the share of a unit that remains: "
+        "0 if it is erased, 1 if it is whole. Select a masking with the option `masking` of metrics, explainers and "
+        'commands: `--masking delete` or `masking="zero"`. By default, each metric uses the masking of its paper '
         "([metrics](metrics.md))."
     )
     return "\n\n".join([WRITTEN, "# Maskings", intro, listed("maskings")]) + "\n"

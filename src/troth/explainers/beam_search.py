@@ -4,7 +4,7 @@ unit and 1 for the last (Zhou & Shah, 2023, "Solvex"; Beam in FMM, Madsen et al.
 The value of an order is the sum over its prefixes of f(input) − f(prefix erased), or of f(only prefix kept) − f(prefix
 erased) for `objective="comp_minus_suff"`. Each round extends the best `width` orders by every remaining unit and drops
 a set of erased units that another order has reached in the same round. `preset="fmm"` is the default; `preset="solvex"`
-is width 50, comp − suff on the probability, with duplicates kept. Solvex then shifts the zero of its ranks, which is
+is width 50, comp − suff on the probability, with duplicates kept. Solvex then adds a constant to its ranks, which is
 omitted here.
 """
 

@@ -1,10 +1,10 @@
 """The token's contribution to the difference of the class's value from its value at a reference, by DeepLift's rescale
 rule (Shrikumar et al., 2017). Scores sum to f(input) − f(reference) up to the reported gap.
 
-The paper has rules for sums and elementwise functions only; `_multipliers` adds exact rules for the products in
-attention, softmax and LayerNorm, where plain derivatives, as in Captum, would violate the sum. Positions and token
-types are fixed, and by default so are tokens outside all units (`moves="all"` moves them too, except the prompt). Units
-that were erased before remain erased and score 0.
+The paper has rules for sums and elementwise functions only; troth adds exact rules for the products in attention,
+softmax and LayerNorm, where plain derivatives, as in Captum, would violate the sum. Positions and token types are
+fixed, and by default so are tokens outside all units (`moves="all"` moves them too, except the prompt). Units that are
+already erased stay erased and score 0.
 """
 
 from dataclasses import dataclass, replace

@@ -3,7 +3,7 @@ the baseline to the input (Lundberg & Lee, 2017; GradientShap in Captum).
 
 Each sample draws its baseline from {reference, input} and its place on the path uniformly, so the expected score is
 half of integrated gradients. A sample whose baseline is the input contributes exactly 0 and is not computed. Units that
-were erased before remain erased and score 0.
+are already erased stay erased and score 0.
 """
 
 from dataclasses import dataclass

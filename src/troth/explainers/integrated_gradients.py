@@ -2,7 +2,7 @@
 (Sundararajan et al., 2017). Scores sum to f(input) − f(baseline) up to the reported gap.
 
 The papers move every token, including special tokens and the second text (`moves="all"`). By default only units move,
-so that their scores sum to the effect of erasing them. Units that were erased before score 0 and remain erased along
+so that their scores sum to the effect of erasing them. Units that are already erased score 0 and stay erased along
 the path; in Recursive ROAR and FMM their mask tokens move like any other token (`erased="move"`), and their share is
 part of the rest. The released code of both papers multiplies each term by its position on the path:
 `variant="released"`.

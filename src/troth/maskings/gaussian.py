@@ -1,5 +1,4 @@
-"""A unit's word vectors get Gaussian noise, more of it the less of the unit is kept (Zhao & Aletras, 2023, appendix
-C).
+"""A unit's word vectors get Gaussian noise, which grows as less of the unit is kept (Zhao & Aletras, 2023, appendix C).
 
 With λ = 1 − keep, every element becomes x + γ·λ·x with γ ~ N(0, variance) (equation 7, `form="product"`), or x + γ·x
 with γ ~ N(0, variance · λ) (equation 8, `form="variance"`; the paper relates the variance to the score without giving a

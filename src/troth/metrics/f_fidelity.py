@@ -13,7 +13,7 @@ text that was erased.
 Deviations: the authors' code erases each unit of a side independently with probability min(α, β · n / m), for m units
 on that side, so that a draw can exceed the bound; it counts decisions instead of probabilities, and averages over
 ratios from 5 to 100 %. The paper fine-tunes the model on texts with random parts erased, as `troth train masked` does;
-the stamp of a bench says whether inputs with this much erased are in distribution for the model.
+a bench tests whether inputs with this much erased are in distribution for the model.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,9 @@
 """How much the explanation can change, relative to its size, when every word vector changes slightly: the largest
 change observed (max-sensitivity; Yeh et al., 2019).
 
-‖Φ(y) − Φ(x)‖ / ‖Φ(x)‖ over `samples` inputs y in which each element of a unit's word vectors changes by a uniform
-number of at most `radius` times the vector's root mean square. Yeh et al. do not divide by ‖Φ(x)‖, which is needed to
-compare methods of different scale.
+The score is the largest ‖s(y) − s(x)‖ / ‖s(x)‖ over `samples` inputs y, in which each element of a unit's word vectors
+changes by a uniform number of at most `radius` times the vector's root mean square. Yeh et al. do not divide by ‖s(x)‖,
+which is needed to compare methods of different scale.
 """
 
 from dataclasses import dataclass, replace
