@@ -407,17 +407,15 @@ troth.cli.main()
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "arguments",
     [
-        pytest.param(
-            [
-                "explain",
-                *[f"a good film {number}" for number in range(9)],
-                *["-e", "leave_one_out", "-e", "beam_search", "--html", "page.html"],
-            ],
-            marks=pytest.mark.full,
-        ),
+        [
+            "explain",
+            *[f"a good film {number}" for number in range(9)],
+            *["-e", "leave_one_out", "-e", "beam_search", "--html", "page.html"],
+        ],
         [
             "bench",
             "--label",

@@ -10,8 +10,9 @@ from troth.refereeing.verb import referee
 # llm_ranking asks a language model, which the models here are not; attributive_masking is fitted to one model.
 NAMES = [name for name in catalog.names("explainers") if name not in ("llm_ranking", "attributive_masking")]
 SLOW = {
-    "alti", "attention_x_gradient", "beam_search", "decomp_x", "exact_shapley", "glob_enc", "gradient_shap",
-    "kernel_shap", "lime", "partition_shap", "sequential_integrated_gradients",
+    "alti", "attention_x_gradient", "beam_search", "decomp_x", "deep_lift", "exact_shapley", "glob_enc",
+    "gradient_shap", "input_x_gradient", "integrated_gradients", "kernel_shap", "lime", "partition_shap",
+    "sequential_integrated_gradients",
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import sys
 from contextlib import contextmanager
 
 import httpx
+import pytest
 
 from fakes import Lookup
 from serving import server_of
@@ -67,6 +68,7 @@ def started(folder, *options):
             process.kill()
 
 
+@pytest.mark.full
 def test_it_serves_until_it_is_interrupted_in_the_middle_of_work(tmp_path):
     with started(tmp_path, "--json") as process:
         url = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")["url"]

@@ -56,6 +56,7 @@ def sent(port, asked, accept="application/json"):
         yield
 
 
+@pytest.mark.full
 def test_fifty_at_once_are_answered_or_refused_and_the_model_stays_as_it_was(tmp_path):
     model = encoder("bert", classes=2)
     network = model.model

@@ -99,7 +99,8 @@ def test_what_a_user_can_mend_has_no_traceback(tmp_path):
     assert (failed.error, failed.traceback) == ("this text has no label", "")
 
 
-@pytest.mark.parametrize(("deaths", "complete"), [pytest.param(2, True, marks=pytest.mark.full), (3, False)])
+@pytest.mark.full
+@pytest.mark.parametrize(("deaths", "complete"), [(2, True), (3, False)])
 def test_a_cell_may_cost_two_workers_their_life(tmp_path, deaths, complete):
     (tmp_path / "obstacles").mkdir()
     for number in range(deaths):
@@ -262,6 +263,7 @@ def driver(store, *arguments, **options) -> subprocess.Popen:
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, **options)
 
 
+@pytest.mark.full
 def test_two_processes_share_a_store_and_do_nothing_twice(tmp_path):
     plan = ladder(8, 4, sleep=0.02, journal=f"{tmp_path / 'run'}.journal")
     both = [driver(tmp_path / "run", "local", 1, 8, 4) for _ in range(2)]
@@ -275,6 +277,7 @@ def test_two_processes_share_a_store_and_do_nothing_twice(tmp_path):
     assert values(Store(tmp_path / "run")) == expected(plan)
 
 
+@pytest.mark.full
 def test_a_shard_leaves_what_others_are_at(tmp_path):
     plan = ladder(4, 0)
     store, other = Store(tmp_path / "run"), Store(tmp_path / "run")
@@ -319,6 +322,7 @@ except TrothError as error:
 """
 
 
+@pytest.mark.full
 def test_a_full_disk_stops_the_run_with_one_line(tmp_path):
     # The operating system refuses files beyond a size, as a full disk or a quota does.
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path / "run")]
